@@ -20,12 +20,15 @@ export function fixedTokens(system: string, tools: readonly ToolSpec[]): number 
  *  same conversation, so that what a provider has kept of it still holds. */
 export function fitted({ messages, tokens }: Transcript, window: number, share = LARGEST_RESULT) {
   const most = Math.max(SMALLEST_RESULT, Math.floor(window * share));
+  // Nearly always: what follows was a fifth of a turn after 10,000 entries.
+  if (!messages.some(({ role, text }) => role === "tool" && text.length > most * CHARACTERS))
+    return { messages, tokens };
   const cut = messages.map((message) => cutResult(message, most));
   const saved = messages.reduce((sum, message, at) => {
     const after = cut[at];
     return after && after !== message ? sum + tokensOf(message) - tokensOf(after) : sum;
   }, 0);
-  return { messages: saved ? cut : messages, tokens: tokens - saved };
+  return { messages: cut, tokens: tokens - saved };
 }
 
 /** Only cut further where nothing else can be done: until it fits, or cutting helps no more. */

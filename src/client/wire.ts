@@ -1,6 +1,5 @@
 // Requests and event streams to a hermes server, with nothing but `fetch`. A stream that breaks is taken up again where it
 // was; a request is sent again only where a second copy does no harm.
-
 import { createSseParser, type Frame, type Heard } from "../core/sse.ts";
 import { backoff, linked } from "../core/wait.ts";
 import { cutAfter, failAfter, TooLarge } from "../platform/capped.ts";
@@ -42,11 +41,7 @@ export type RequestOptions = {
 };
 /** `broken`: why there is nothing for now. `whole`: the server had said that this was all. */
 type Streamed = Frame | { opened: true } | { broken: string; whole: boolean };
-export type Wire = {
-  json<T>(method: string, path: string, more?: RequestOptions): Promise<T>;
-  /** Without end, until the signal aborts or the server says no for good. */
-  stream(path: string, from: { after: string; signal: AbortSignal }): AsyncGenerator<Streamed>;
-};
+export type Wire = ReturnType<typeof createWire>;
 
 const SOONEST_MS = 250;
 const LATEST_MS = 5_000;
@@ -57,7 +52,7 @@ const SILENCE_MS = 60_000;
 export const LONGEST_ANSWER = 256_000_000;
 const LONGEST_ERROR = 65_536;
 
-export function createWire(connection: ServerConnection): Wire {
+export function createWire(connection: ServerConnection) {
   const { url, key, fetch: given, silenceMs = SILENCE_MS, patient = true, answerMs } = connection;
   const base = url.replace(/\/+$/, "");
   const send = given ?? fetch;
@@ -93,6 +88,7 @@ export function createWire(connection: ServerConnection): Wire {
     throw unreachable(null);
   }
 
+  /** Without end, until the signal aborts or the server says no for good. */
   async function* stream(path: string, from: { after: string; signal: AbortSignal }): AsyncGenerator<Streamed> {
     const { signal } = from;
     let { after } = from;

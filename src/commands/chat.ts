@@ -1,34 +1,15 @@
 // hermes chat, run: conversations from a terminal.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { OpenRuntime } from "../surfaces/terminal/open.ts";
+import type { ChatOptions, OpenRuntime } from "../surfaces/terminal/open.ts";
 import type { RunCommandOptions } from "../surfaces/terminal/run.ts";
 import { offerImport } from "./import.ts";
 import { complain, EXIT, env } from "./shared.ts";
 
-type ChatFlags = {
-  continue?: true | string;
-  resume?: true | string;
-  session?: string;
-  model?: string;
-  plain: boolean;
-  attach: boolean;
-  query?: string;
-  queryFile?: string;
-  quiet: boolean;
-  yolo: boolean;
-};
-type RunFlags = {
-  image: string[];
-  json: boolean;
-  quiet: boolean;
-  continue: boolean;
+type ChatFlags = Omit<ChatOptions, "settings" | "open" | "env" | "message"> &
+  Pick<RunCommandOptions, "query" | "quiet" | "yolo"> & { attach: boolean; queryFile?: string };
+type RunFlags = Omit<RunCommandOptions, "settings" | "open" | "env" | "prompt" | "query" | "find"> & {
   resume?: string;
-  session?: string;
-  model?: string;
-  provider?: string;
   toolsets?: string;
-  usageFile?: string;
-  yolo: boolean;
 };
 
 export function addChat(program: Command): void {

@@ -142,10 +142,16 @@ export async function openRuntime(options: {
   const { approvals, terminal } = config;
   const opening = openStore(config, home);
   opened.defer(() => opening.then((store) => store.close()).catch(() => {}));
-  // While the store's thread starts.
+  // While the store's thread starts, and the sandbox is tried.
   const { openToolbox, pickSandbox } = await import("../tools/toolbox.ts");
-  const [store, sandbox] = await Promise.all([opening, pickSandbox({ home: home.dir, workspace: cwd, terminal })]);
-  const { openSkills } = await import("../skills/open.ts");
+  const [store, sandbox, { openSkills }, { openMemory }, { createWebhooks }, { createScheduler }] = await Promise.all([
+    opening,
+    pickSandbox({ home: home.dir, workspace: cwd, terminal }),
+    import("../skills/open.ts"),
+    import("../memory/open.ts"),
+    import("../surfaces/webhooks/webhooks.ts"),
+    import("../schedule/scheduler.ts"),
+  ]);
   const skills = openSkills({ home: home.dir, workspace: cwd, external: externalSkills(config), clock, log });
   const toolbox = await openToolbox({
     skills,
@@ -175,7 +181,6 @@ export async function openRuntime(options: {
     const { watchOver } = await import("../tools/shell/watcher.ts");
     opened.defer(watchOver(ownerHere(home.dir)));
   }
-  const { openMemory } = await import("../memory/open.ts");
   const memory = openMemory({
     settings: config.memory,
     home: home.dir,
@@ -256,7 +261,6 @@ export async function openRuntime(options: {
     : local;
   const onOneNode: Running["onOneNode"] = async (name, begin) =>
     cluster ? holdLease({ nodes, node: engine.node, clock, log }, name, begin) : always(begin);
-  const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");
   const targets = config.webhooks;
   let telling: HeldLease | null = null;
   const tellEnds: Begin = async () => {
@@ -282,7 +286,6 @@ export async function openRuntime(options: {
   opened.defer(async () => {
     await Promise.all([telling?.release(), telemetry?.close(TELL_MS), memory.shutdownAll(MEMORY_MS)]);
   });
-  const { createScheduler } = await import("../schedule/scheduler.ts");
   const { unattended } = approvals;
   const scheduler = createScheduler({
     runtime,

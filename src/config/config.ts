@@ -65,7 +65,6 @@ export const loadConfig = (options: {
     }
     return `${home.config}:${lineOf(path)}`;
   };
-  /** For the redactor. */
   const secrets = secretsIn(tree, variables);
   const redactor = createRedactor();
   for (const secret of secrets) redactor.add(secret);

@@ -243,7 +243,8 @@ export const tokensIn = (text: string): number => Math.ceil(text.length / CHARAC
 /** Characters of a message, with its pictures as base64. */
 export function weightOf({ tokens, messages, waiting }: Transcript): number {
   let weight = tokens * CHARACTERS;
-  for (const message of messages) if (message.role !== "assistant") weight += pictures(message.images);
+  for (const message of messages)
+    if (message.role !== "assistant" && message.images) weight += pictures(message.images);
   for (const { text, images } of waiting.values()) weight += text.length + pictures(images);
   return weight;
 }

@@ -19,10 +19,8 @@ export async function openChat(
 ): Promise<AsyncIterable<LanguageModelV4StreamPart>> {
   const headers = { "content-type": "application/json", ...(apiKey && { authorization: `Bearer ${apiKey}` }) };
   const answer = await providerPost(url, { headers, body: jsonOf(body, tools), signal: abortSignal });
-  return chatParts(
-    answer,
-    guardStream(() => abortSignal && alive(abortSignal)),
-  );
+  const guard = guardStream(() => abortSignal && alive(abortSignal));
+  return chatParts(answer, guard);
 }
 
 const known = new WeakMap<object, string>();

@@ -29,13 +29,7 @@ export function createHttpMemory({ url, token }: Options): MemoryProvider {
   /** Loaded when first needed: undici takes 75 ms. */
   let opening: ReturnType<typeof connections> | null = null;
 
-  async function ask(
-    method: "GET" | "POST",
-    path: string,
-    signal: AbortSignal,
-    body?: object,
-    key?: string,
-  ): Promise<unknown> {
+  async function ask(path: string, signal: AbortSignal, body?: object, key?: string): Promise<unknown> {
     opening ??= connections();
     const { agent, request } = await opening;
     const headers = {
@@ -44,8 +38,8 @@ export function createHttpMemory({ url, token }: Options): MemoryProvider {
       ...(token && { authorization: `Bearer ${token}` }),
       ...(key && { "idempotency-key": key }),
     };
-    const sent = body ? JSON.stringify(body) : null;
-    const answer = await request(`${base}${path}`, { method, headers, body: sent, signal, dispatcher: agent });
+    const sent = body ? ({ method: "POST", body: JSON.stringify(body) } as const) : {};
+    const answer = await request(`${base}${path}`, { ...sent, headers, signal, dispatcher: agent });
     const text = await textWithin(answer.body, MOST_BYTES).catch((error: unknown) => {
       throw new Error(`${path}: ${messageOf(error)}`, { cause: error });
     });
@@ -55,13 +49,13 @@ export function createHttpMemory({ url, token }: Options): MemoryProvider {
   }
 
   const post = (path: string, { scope, session }: Whose, more: object, signal: AbortSignal, key?: string) =>
-    ask("POST", path, signal, { scope, session, ...more }, key);
+    ask(path, signal, { scope, session, ...more }, key);
 
   return {
     name: "http",
     isAvailable: () => true,
     async initialize(signal) {
-      const offered = shaped(health, await ask("GET", "/health", signal), "/health").tools.slice(0, MOST_TOOLS);
+      const offered = shaped(health, await ask("/health", signal), "/health").tools.slice(0, MOST_TOOLS);
       tools = offered.flatMap((one) => {
         const { success, data } = tool.safeParse(one);
         return success ? [{ ...data, name: PREFIX + data.name, description: plain(data.description) }] : [];

@@ -7,6 +7,7 @@ import { constants, existsSync } from "node:fs";
 import { chmod, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { codeOf } from "../core/errors.ts";
+import { attempt } from "../platform/attempt.ts";
 import { type Changed, changed, entriesOf, type NotesChange, Unfit } from "./notes.ts";
 
 export const TARGETS = {
@@ -111,12 +112,8 @@ function signOf(byte: number): string {
 function scopeNamed(name: string): string | null {
   if (HASHED.test(name)) return name;
   const text = name.replaceAll(".", ":").replaceAll("%2e", ".");
-  try {
-    const scope = decodeURIComponent(text);
-    return nameOf(scope) === name ? scope : null;
-  } catch {
-    return null;
-  }
+  const scope = attempt(() => decodeURIComponent(text));
+  return scope !== undefined && nameOf(scope) === name ? scope : null;
 }
 
 // ── Files ─────────────────────────────────────────────────────────────────────────────────────────────

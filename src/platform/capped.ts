@@ -16,10 +16,7 @@ export async function textWithin(body: AsyncIterable<Uint8Array> | null, most: n
 }
 
 /** The first `most` bytes. `cut` says whether there were more. */
-export async function firstBytes(
-  body: AsyncIterable<Uint8Array> | null,
-  most: number,
-): Promise<{ bytes: Uint8Array; cut: boolean }> {
+export async function firstBytes(body: AsyncIterable<Uint8Array> | null, most: number) {
   const pieces: Uint8Array[] = [];
   let size = 0;
   // Leaving the loop early closes the body, and with it the connection.

@@ -2,6 +2,7 @@
 // which another one was started (/proc/PID/environ), whatever that process does later. So `bin/hermes`, and our own
 // restart, remove secrets from the environment of Node and pass them as lines NAME=value.
 import { closeSync, readFileSync } from "node:fs";
+import { attempt } from "./attempt.ts";
 
 /** Also true for variables of other programs. */
 export const isSecretVariable = (name: string): boolean =>
@@ -22,15 +23,13 @@ export function takeSecrets(env: NodeJS.ProcessEnv): void {
   }
 }
 
-function contentOf(fd: number): string {
-  try {
+/** Empty: the variable was not set by our launcher. */
+const contentOf = (fd: number): string =>
+  attempt(() => {
     const text = readFileSync(fd, "utf8");
     closeSync(fd);
     return text;
-  } catch {
-    return ""; // the variable was not set by our launcher
-  }
-}
+  }) ?? "";
 
 /** For a program that reads secrets in this way: an environment without secrets, and the text to write to its
  *  descriptor. */

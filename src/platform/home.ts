@@ -1,5 +1,5 @@
 // HERMES_HOME: the directory of all files of hermes, readable by its owner only.
-import { chmodSync, existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError, codeOf, messageOf } from "../core/errors.ts";
@@ -62,6 +62,13 @@ export function makeDir(dir: string): string {
     if (!another) throw error; // else another process was faster
   }
   return dir;
+}
+
+/** Whole or not at all, for the owner only. */
+export function replaceFile(file: string, text: string): void {
+  makeDir(dirname(file));
+  writeFileSync(`${file}.new`, text, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
 }
 
 export const makeHome = (home: Home): void => {

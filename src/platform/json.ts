@@ -1,4 +1,5 @@
 // Values whose shape is not known yet.
+import { attempt } from "./attempt.ts";
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -6,10 +7,4 @@ export const toObject = (value: unknown): Record<string, unknown> => (isObject(v
 export const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 /** Undefined: it is not JSON. */
-export function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+export const jsonIn = (text: string): unknown => attempt((): unknown => JSON.parse(text));

@@ -3,6 +3,7 @@
 // `mkfifo` placed there would run outside the sandbox, with our keys.
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { attempt } from "./attempt.ts";
 import { within } from "./confined.ts";
 
 const PLACES = (
@@ -49,19 +50,10 @@ function isTrusted(dir: string): boolean {
 
 const isForbidden = (path: string) => forbidden.some((root) => within(root, path));
 
-function isProgram(path: string): boolean {
-  try {
+const isProgram = (path: string): boolean =>
+  attempt(() => {
     accessSync(path, constants.X_OK);
     return statSync(path).isFile();
-  } catch {
-    return false;
-  }
-}
+  }) ?? false;
 
-function realOf(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
-}
+const realOf = (path: string): string => attempt(() => realpathSync(path)) ?? path;

@@ -1,5 +1,6 @@
 // The only redactor, used at every output: log file, stderr, error messages, results of tools. It works on values
 // before they are serialised, so escaping cannot split a secret.
+import { attempt } from "./attempt.ts";
 
 export type Redactor = ReturnType<typeof createRedactor>;
 
@@ -123,14 +124,8 @@ const formsOf = (value: string): string[] => {
 /** A word or a path (`SSH_KEY=/home/me/key`) can occur anywhere and is harmless. */
 const isTelling = (value: string): boolean => value.length >= 12 && !/^[A-Za-z]+$|^[~./]/.test(value);
 
-const entriesOf = (input: object): [string, unknown][] => {
-  try {
-    return readEntries(input);
-  } catch {
-    // A getter or a proxy threw.
-    return [["unreadable", true]];
-  }
-};
+/** A getter or a proxy may throw. */
+const entriesOf = (input: object): [string, unknown][] => attempt(() => readEntries(input)) ?? [["unreadable", true]];
 
 const readEntries = (input: object): [string, unknown][] => {
   if (input instanceof Map) return [...input].map(([key, field]) => [String(key), field]);

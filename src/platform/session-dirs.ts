@@ -36,11 +36,7 @@ async function usedAt(path: string): Promise<number> {
 }
 
 /** A path that was deleted meanwhile counts as new. */
-const changedAt = (path: string) =>
-  stat(path).then(
-    ({ mtimeMs }) => mtimeMs,
-    () => Number.POSITIVE_INFINITY,
-  );
+const changedAt = async (path: string) => (await stat(path).catch(() => null))?.mtimeMs ?? Number.POSITIVE_INFINITY;
 
 const namesIn = (dir: string): Promise<string[]> =>
   readdir(dir).catch((error: unknown) => {

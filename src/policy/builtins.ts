@@ -21,11 +21,8 @@ const CONVERSION = /%(?:%|[-+ #0']*(?:[1-9]\d*|\*)?(?:\.(?:\d+|\*)?)?(?:hh?|ll?|
 
 /** Operators must be literal: with `-v` and `-R`, an operand is evaluated and could run commands. */
 const test = (args: readonly Arg[]): Problem | null => {
-  if (args.some(({ many }) => many))
-    return asks(
-      "an unquoted value could change what is tested",
-      args.find(({ many }) => many),
-    );
+  const unquoted = args.find(({ many }) => many);
+  if (unquoted) return asks("an unquoted value could change what is tested", unquoted);
   const rest = args[0]?.value === "!" && args.length > 1 ? args.slice(1) : args;
   const [first, second] = rest;
   const fits =

@@ -254,12 +254,10 @@ export const findDangers = (
   return place.sealed ? found.filter(({ reason }) => !SEALED.has(reason)) : found;
 };
 
-export const covered = (reached: Reached, allowed: Allowed): boolean =>
-  allowed(
-    reached.argv.map((value) => ({ value })),
-    reached.place.cwd,
-  ) ||
-  (reached.by !== null && covered(reached.by, allowed));
+export const covered = ({ argv, place, by }: Reached, allowed: Allowed): boolean => {
+  const words = argv.map((value) => ({ value }));
+  return allowed(words, place.cwd) || (by !== null && covered(by, allowed));
+};
 
 const lingering = (name: string, args: readonly string[], place: CommandPlace): string | null => {
   if (args.some(looksSecret) && !NAMES_ONLY.test(name)) return "this looks like a file with secrets";

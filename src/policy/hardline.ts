@@ -131,16 +131,7 @@ const RULES: Record<string, HardlineRule> = {
   ...entries("dbus-send busctl gdbus", bus),
 };
 
-export const findHardline = (
-  source: string,
-  place: CommandPlace,
-  read: ReadCommand,
-): { hardline: Hardline | null; reach: Reach } => {
-  const all = reach(source, place, read);
-  return { hardline: inReach(all, read), reach: all };
-};
-
-const inReach = (all: Reach, read: ReadCommand, depth = 0): Hardline | null => {
+export const findHardline = (all: Reach, read: ReadCommand, depth = 0): Hardline | null => {
   const [bomb] = all.bombs;
   if (bomb !== undefined) return { reason: FORKS, part: bomb };
   const raw = all.writes.find((write) => isRawDevice(write.path, write.place));
@@ -165,7 +156,7 @@ const inCode = (args: readonly string[], place: CommandPlace, read: ReadCommand,
     for (const [, path] of code.matchAll(REMOVES)) if (isVital(path ?? "", place)) return DELETES;
     const strings = [...quotedTexts(code), ...code.matchAll(QUOTED_COMMAND).map(([, text = ""]) => text)].slice(0, 50);
     for (const text of [...strings, strings.join(" ")]) {
-      const inside = text.length > 2 ? inReach(reach(text, place, read), read, depth + 1) : null;
+      const inside = text.length > 2 ? findHardline(reach(text, place, read), read, depth + 1) : null;
       if (inside) return inside.reason;
     }
   }

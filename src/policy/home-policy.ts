@@ -1,9 +1,9 @@
 // The policy of this HERMES_HOME: rules from the configuration and from policy.yaml, a file that a person can read and
 // change at any time. "Always" adds a rule to it; `hermes policy revoke` removes one.
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { readFileSync, statSync } from "node:fs";
 import { ConfigError, codeOf, messageOf } from "../core/errors.ts";
+import { replaceFile } from "../platform/home.ts";
 import { openJudge } from "./judge.ts";
 import { unjudged } from "./policy.ts";
 import { addRule, type PolicyRule, parseRules, removeRule, rulesOf } from "./rules.ts";
@@ -52,7 +52,7 @@ export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: O
       const kept = keeping.then(async () => {
         const rule = await ruleFor(command, cwd);
         if (!rule) return;
-        write(file, addRule(read(file), rule));
+        replaceFile(file, addRule(read(file), rule));
         await reload();
       });
       keeping = kept.catch(() => {});
@@ -72,7 +72,7 @@ export const savedRules = async (file: string): Promise<(PolicyRule & { id: stri
 /** False if there is no such rule. */
 export async function forgetRule(file: string, id: string): Promise<boolean> {
   const index = (await savedRules(file)).findIndex((rule) => rule.id === id);
-  if (index >= 0) write(file, removeRule(read(file), index));
+  if (index >= 0) replaceFile(file, removeRule(read(file), index));
   return index >= 0;
 }
 
@@ -81,12 +81,6 @@ const idOf = ({ effect, text, within }: PolicyRule) =>
     .update(JSON.stringify([effect, text, within]))
     .digest("hex")
     .slice(0, 8);
-
-function write(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  writeFileSync(`${file}.new`, text, { mode: 0o600 });
-  renameSync(`${file}.new`, file);
-}
 
 /** Changes with every change of the file. */
 function stampOf(file: string): string {

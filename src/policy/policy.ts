@@ -1,10 +1,12 @@
 // Decides about a shell command: allow, ask or deny. Order: commands that never run, the user's deny rules, the user's
 // allow rules, the built-in judgement. Everything is computed from the text; nothing is run or looked up.
 import { ConfigError } from "../core/errors.ts";
+import { attempt } from "../platform/attempt.ts";
 import { covered, findDangers } from "./dangerous.ts";
 import { escapeOnLine } from "./display.ts";
 import { findHardline } from "./hardline.ts";
 import { type Allowed, type Finding, findHarms } from "./harmless.ts";
+import { reach } from "./reach.ts";
 import { createReader, loadParser, type Parser, tooLong } from "./reading.ts";
 import { allows, allowsExactly, denies, type NewRule, type PolicyRule } from "./rules.ts";
 import { findSecretReads } from "./secret-reads.ts";
@@ -21,8 +23,8 @@ type CommandJudge = (command: string, place?: CommandPlace) => Judgement;
 /** Throws a ConfigError if an example of a rule is judged differently. */
 export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions) => {
   const parse = await loadParser();
-  const judge = judgeWith(parse, rules, mode, sandbox);
-  const asWritten = judgeWith(parse, rules, "manual", false);
+  const judge = judgeWith({ parse, rules, mode, sandbox });
+  const asWritten = judgeWith({ parse, rules, mode: "manual", sandbox: false });
   for (const { from, effect, text, within, examples } of rules)
     for (const { command, verdict } of examples) {
       const found = asWritten(command, { cwd: within ?? undefined });
@@ -44,44 +46,32 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions) => {
   };
 };
 
+type JudgeMeans = PolicyOptions & { parse: Parser };
+
+/** An error in the parser means that the command was not understood. */
 const judgeWith =
-  (parse: Parser, rules: readonly PolicyRule[], mode: ApprovalMode, sandbox: boolean): CommandJudge =>
-  (command, place = {}) => {
-    try {
-      return weigh(command, place, parse, rules, mode, sandbox);
-    } catch {
-      // An error in the parser means that the command was not understood.
-      return unjudged("this command could not be checked", command, mode);
-    }
-  };
+  (means: JudgeMeans): CommandJudge =>
+  (command, place = {}) =>
+    attempt(() => weigh(command, place, means)) ?? unjudged("this command could not be checked", command, means.mode);
 
 /** For commands that could not be judged at all: asks, or refuses if nobody is asked. */
 export const unjudged = (reason: string, command: string, mode: ApprovalMode): Judgement =>
   verdictOf(mode === "off" ? "deny" : "ask", [{ reason, part: command.slice(0, 80) }]);
 
-const weigh = (
-  command: string,
-  place: CommandPlace,
-  parse: Parser,
-  rules: readonly PolicyRule[],
-  mode: ApprovalMode,
-  sandbox: boolean,
-): Judgement => {
+const weigh = (command: string, place: CommandPlace, { parse, rules, mode, sandbox }: JudgeMeans): Judgement => {
   const long = tooLong(command);
   if (long) return unjudged(long.reason, command, mode);
   const read = createReader(parse);
-  const { hardline, reach } = findHardline(command, place, read);
+  const reached = reach(command, place, read);
+  const hardline = findHardline(reached, read);
   if (hardline) return { ...verdictOf("deny", [hardline]), hardline: true };
-  for (const reached of reach.commands) {
-    const rule = reached.guess ? undefined : rules.find((rule) => denies(rule, reached.argv));
-    if (rule)
-      return verdictOf("deny", [
-        { reason: rule.reason ?? `your rule "deny: ${rule.text}" forbids it`, part: reached.part },
-      ]);
+  for (const { argv, part, guess } of reached.commands) {
+    const rule = guess ? undefined : rules.find((rule) => denies(rule, argv));
+    if (rule) return verdictOf("deny", [{ reason: rule.reason ?? `your rule "deny: ${rule.text}" forbids it`, part }]);
   }
   if (rules.some((rule) => allowsExactly(rule, command, place.cwd))) return allowed("you allowed exactly this, here");
   if (mode === "off") {
-    const unread = reach.doubts.find(({ level }) => level === "unreadable");
+    const unread = reached.doubts.find(({ level }) => level === "unreadable");
     if (unread)
       return verdictOf("deny", [{ reason: `${unread.reason}, so nothing can be ruled out`, part: unread.source }]);
     return allowed("asking is switched off");
@@ -89,9 +79,9 @@ const weigh = (
   const byRule: Allowed = (argv, cwd) => rules.some((rule) => allows(rule, argv, cwd));
   const reading = read(command);
   const harms = findHarms(reading, place, byRule);
-  if (!sandbox) harms.push(...findSecretReads(reach, reading, place, (reached) => covered(reached, byRule)));
+  if (!sandbox) harms.push(...findSecretReads(reached, reading, place, (one) => covered(one, byRule)));
   if (harms.length === 0) return allowed("everything in it only looks, or is allowed by your rules");
-  const asked = sandbox ? findDangers(reach, place, byRule) : harms;
+  const asked = sandbox ? findDangers(reached, place, byRule) : harms;
   return asked.length > 0 ? verdictOf("ask", asked) : allowed("its effects stay inside the sandbox");
 };
 

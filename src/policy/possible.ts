@@ -1,6 +1,7 @@
 // What the words of a command may become, as a generous guess: literal assignments, braces, defaults, `echo` in a
 // substitution. It finds forbidden commands behind a disguise; it never proves that something is harmless.
 import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from "unbash";
+import { attempt } from "../platform/attempt.ts";
 import type { CommandReading, Simple } from "./reading.ts";
 import { type CommandPlace, LIMITS } from "./types.ts";
 import { partsOf } from "./words.ts";
@@ -198,11 +199,10 @@ const learn = (reading: CommandReading, { cwd, home }: CommandPlace): Map<string
       if (step.step === "loop" && step.words) set(step.name, argvsOf(step.words, known).flat());
       if (step.step !== "command") continue;
       const { assigns, words, redirects } = step.command;
-      for (const { name, words } of assigns)
-        set(
-          name,
-          argvsOf(words, known).map((argv) => argv.join(" ")),
-        );
+      for (const { name, words } of assigns) {
+        const texts = argvsOf(words, known).map((argv) => argv.join(" "));
+        set(name, texts);
+      }
       const [argv = []] = argvsOf(words, known);
       const [program = "", ...args] = argv;
       const positional = program === "set" && args[0] === "--" ? args.slice(1) : functions.has(program) ? args : null;
@@ -265,9 +265,5 @@ const globSource = (pattern: string, greedy: boolean): string =>
 const safePattern = (source: string, flags = ""): RegExp | null => {
   // With each further star, the search takes the length of the text longer.
   if (source.length > 100 || source.split("*").length > 2) return null;
-  try {
-    return new RegExp(source, `s${flags}`);
-  } catch {
-    return null;
-  }
+  return attempt(() => new RegExp(source, `s${flags}`)) ?? null;
 };

@@ -204,23 +204,13 @@ export const denies = (rule: PolicyRule, argv: readonly string[]): boolean => {
   if (!fits(program, program.join("").includes("/") ? name : baseName(name)) && !fits(program, name)) return false;
   const options = rest.filter((pattern) => pattern[0]?.startsWith("-"));
   const letters = new Set(args.flatMap((arg) => (/^-\w+$/.test(arg) ? arg.slice(1).split("") : [])));
-  const given = options.every(
-    (pattern) =>
-      args.some((arg) => fits(pattern, arg)) ||
-      (pattern.length === 1 &&
-        /^-\w+$/.test(pattern[0] ?? "") &&
-        (pattern[0] ?? "")
-          .slice(1)
-          .split("")
-          .every((letter) => letters.has(letter))),
-  );
-  return (
-    given &&
-    inOrder(
-      rest.filter((pattern) => !options.includes(pattern)),
-      args,
-    )
-  );
+  const given = options.every((pattern) => {
+    const [word = "", ...more] = pattern;
+    if (args.some((arg) => fits(pattern, arg))) return true;
+    return more.length === 0 && /^-\w+$/.test(word) && new Set(word.slice(1)).isSubsetOf(letters);
+  });
+  const operands = rest.filter((pattern) => !options.includes(pattern));
+  return given && inOrder(operands, args);
 };
 
 /** Operands in this order; between them only options, each with an optional value. */

@@ -10,11 +10,14 @@ import { logFailure } from "../platform/log-failure.ts";
 import { afterStep, goalInstructions, STOPPED, type StepEnd, stepKey, stepText } from "./goal.ts";
 import type { KeptJobs } from "./jobs.ts";
 
+/** `why`: it was refused. */
+export type Begun = { turn: string } | { why: string };
+
 export type GoalOptions = Ambient & {
   runtime: Pick<Runtime, "idOf" | "whereabouts" | "turn" | "stop">;
   jobs: KeptJobs;
   /** Begins a turn in the session of the job. */
-  say(job: Job, key: string, text: string, instructions: string): Promise<{ turn: string } | { why: string }>;
+  say(job: Job, key: string, text: string, instructions: string): Promise<Begun>;
   leaving(): boolean;
   /** Null: the price of that model is not known. */
   costOf?(model: string, usage: Usage): number | null;

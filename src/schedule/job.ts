@@ -2,6 +2,7 @@
 import * as z from "zod";
 import type { Goal, GoalLimits, Job, JobRefused, When, Wish } from "../core/jobs.ts";
 import { durationOf } from "../core/schedule-text.ts";
+import { attempt } from "../platform/attempt.ts";
 import { instantOf, nextSlot, patternOf, wallIn } from "./slots.ts";
 
 const limits = z.object({ turns: z.number(), tokens: z.number(), cost: z.number(), seconds: z.number() });
@@ -155,14 +156,7 @@ const lateOrNever = (when: When) =>
 
 const localZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-function isZone(zone: string): boolean {
-  try {
-    wallIn(zone);
-    return zone !== "";
-  } catch {
-    return false;
-  }
-}
+const isZone = (zone: string): boolean => zone !== "" && attempt(() => wallIn(zone)) !== undefined;
 
 function oneLine(text: string, longest: number): string {
   const line = text.trim().replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ");

@@ -11,7 +11,7 @@ import { type Entry, HEARTBEAT_SOURCE, type Unattended } from "../core/session.t
 import { jobSession, parseKey } from "../core/session-key.ts";
 import { logFailure } from "../platform/log-failure.ts";
 import { stepKey } from "./goal.ts";
-import { createGoals, type GoalOptions } from "./goals.ts";
+import { type Begun, createGoals, type GoalOptions } from "./goals.ts";
 import { refused } from "./job.ts";
 import { isLive, type JobsOptions, openJobs, unknown } from "./jobs.ts";
 import { latestSlot, nextSlot } from "./slots.ts";
@@ -147,7 +147,7 @@ export function createScheduler(options: Options) {
     return (await runtime.whereabouts(turn)) && { turn };
   }
 
-  async function begin(job: Job, key: string): Promise<{ turn: string } | { why: string }> {
+  async function begin(job: Job, key: string): Promise<Begun> {
     if (await isBehind(job)) return { why: "An earlier run still works, and another one waits already." };
     const { heartbeat, session, text } = job;
     const standing = heartbeat ? await options.standingText?.() : "";
@@ -165,12 +165,7 @@ export function createScheduler(options: Options) {
     return last?.at === "queued" || last?.at === "taken";
   }
 
-  async function say(
-    job: Job,
-    key: string,
-    text: string,
-    instructions: string,
-  ): Promise<{ turn: string } | { why: string }> {
+  async function say(job: Job, key: string, text: string, instructions: string): Promise<Begun> {
     const session = sessionOf(job);
     const before = job.session === null ? null : lastTurn(job);
     if (before && (await options.barred?.(session, [before]))?.length)

@@ -3,6 +3,7 @@
 // after the gap, and runs the latter twice for expressions with more than one time per day.
 import { Cron } from "croner";
 import type { When } from "../core/jobs.ts";
+import { attempt } from "../platform/attempt.ts";
 
 /** Clocks go back by one hour, but by 30 minutes on Lord Howe Island, and by two hours at Troll station. */
 const BACK_MS = [60, 30, 120].map((minutes) => minutes * 60_000);
@@ -41,14 +42,11 @@ export const wallIn = (zone: string): ((at: number) => string) => {
 };
 
 /** Returns null if the date is not in the calendar, or the clocks skip that time. */
-export function instantOf(date: string, time: string, seconds: string, zone: string): number | null {
-  try {
+export const instantOf = (date: string, time: string, seconds: string, zone: string): number | null =>
+  attempt(() => {
     const at = new Cron(`${date}T${time}${seconds}`, { timezone: zone }).getOnce()?.getTime() ?? 0;
     return wallIn(zone)(at) === `${date} ${time}` ? at : null; // croner would take the next existing time
-  } catch {
-    return null;
-  }
-}
+  }) ?? null;
 
 function firstSlot(pattern: Cron, zone: string, step: (from: Date) => Date | null, from: Date): number | null {
   const wall = wallIn(zone);

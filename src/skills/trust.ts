@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { codeOf } from "../core/errors.ts";
 import type { SkillTrust } from "../core/skills.ts";
+import { jsonIn } from "../platform/json.ts";
 import { orMissing } from "./disk.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -21,13 +22,11 @@ export function openTrust(home: string): SkillTrust {
   async function list(): Promise<string[]> {
     const source = await read(file).catch(orMissing);
     if (source === null) return [];
-    try {
-      return shape.parse(JSON.parse(source)).trusted;
-    } catch {
-      throw new Error(
-        `${file} is damaged, so no workspace is trusted. Repair it, or delete it and trust your workspaces again.`,
-      );
-    }
+    const { data } = shape.safeParse(jsonIn(source));
+    if (data) return data.trusted;
+    throw new Error(
+      `${file} is damaged, so no workspace is trusted. Repair it, or delete it and trust your workspaces again.`,
+    );
   }
 
   return {

@@ -87,7 +87,6 @@ export function createBackgroundChildren({ notes, runtime, tell, clock, log }: O
       await notes.set(noteOf(session), note);
       watch({ session, ...note });
     },
-    /** The children of that session that are at work. */
     list: (parent: string) => childrenOf(parent).map(({ session, goal }) => ({ id: session, command: goal })),
     observe(session: string, entries: readonly Entry[]): void {
       if (!isChild(session)) return;

@@ -104,10 +104,8 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
   async function noticeOf(session: string): Promise<string> {
     const { files } = await read(session);
     const untold = (await missing(session)).filter(({ told }) => !told);
-    telling.set(
-      session,
-      untold.flatMap(({ id, gone }) => (gone ? [id] : [])),
-    );
+    const ids = untold.flatMap(({ id, gone }) => (gone ? [id] : []));
+    telling.set(session, ids);
     const listed = (gone: boolean) =>
       untold.flatMap((process) => (process.gone === gone ? [`- ${process.id}: ${process.command}`] : []));
     return [

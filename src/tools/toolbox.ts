@@ -211,7 +211,6 @@ export async function openToolbox(options: ToolboxOptions) {
     tools: (): readonly Tool[] => all,
     /** For people: where commands run. */
     sandbox: sandboxLine(choice),
-    /** What runs in the background of a session. */
     background: (session: string) => [
       ...shell.processes(session).map(({ id, command }) => ({ id, command })),
       ...delegated.list(session),

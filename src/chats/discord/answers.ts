@@ -45,20 +45,11 @@ export function openAnswers(options: {
   }
 
   /** Resolves with the text that the person is shown. Undefined: the interaction is not for us. */
-  function begin(interaction: APIInteraction): Promise<string> | undefined {
-    if (isPress(interaction)) return press(interaction);
-    if (isCommand(interaction)) return command(interaction);
-    return undefined;
-  }
+  const begin = (interaction: APIInteraction): Promise<string> | undefined =>
+    isPress(interaction) ? press(interaction) : isCommand(interaction) ? command(interaction) : undefined;
 
-  function press({
-    data,
-    channel,
-    guild_id,
-    message,
-    member,
-    user = member?.user,
-  }: APIMessageComponentButtonInteraction) {
+  function press(interaction: APIMessageComponentButtonInteraction) {
+    const { data, channel, guild_id, message, member, user = member?.user } = interaction;
     if (!user) return undefined;
     const place = placeOf(channel, guild_id);
     return handler.onPress({ data: data.custom_id, place, from: personOf(user), message: message.id });

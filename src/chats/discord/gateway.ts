@@ -72,7 +72,7 @@ export function openGateway(options: Options) {
   async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
     if (!bot || !session) {
       try {
-        bot = await newSession(signal);
+        bot = botShape.parse(await api.ask("get", "/gateway/bot", {}, signal));
       } catch (error) {
         return isUnauthorized(error)
           ? { why: WRONG_TOKEN, final: true }
@@ -112,10 +112,6 @@ export function openGateway(options: Options) {
   function setSession(next: SessionInfo | null): void {
     session = next;
     options.changedSession(next);
-  }
-
-  async function newSession(signal: AbortSignal): Promise<APIGatewayBotInfo> {
-    return botShape.parse(await api.ask("get", "/gateway/bot", {}, signal));
   }
 
   function strategyFor(gatewayInformation: APIGatewayBotInfo): Strategy {

@@ -83,23 +83,15 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
     if (subtype === "message_changed") {
       // A preview of a link that Slack has added is no edit.
       if (!message || !isFromPerson(message, me()) || message.text === previous_message?.text) return ack();
-      return once(
-        id,
-        placeOf(channel, message),
-        async (place) => handler.onEdit(await inboundMessage(message, place)),
-        ack,
-      );
+      const edit = async (place: Place) => handler.onEdit(await inboundMessage(message, place));
+      return once(id, placeOf(channel, message), edit, ack);
     }
     if (ts === undefined) return ack();
     const posted = { ...event, ts };
     if (isOurs(posted, me())) ours.add(`${channel} ${ts}`);
     if (!isFromPerson(posted, me())) return ack();
-    once(
-      `${channel} ${ts}`,
-      placeOf(channel, posted),
-      async (place) => handler.onMessage(await inboundMessage(posted, place)),
-      ack,
-    );
+    const take = async (place: Place) => handler.onMessage(await inboundMessage(posted, place));
+    once(`${channel} ${ts}`, placeOf(channel, posted), take, ack);
   }
 
   function onDeleted(channel: string, message: SlackMessage, id: string, ack: () => void): void {

@@ -171,32 +171,14 @@ export function createWebhook({ secret, url, notes, clock, log }: Options): Webh
 }
 
 async function dispatch(handler: InboundHandler, request: z.output<typeof message>): Promise<Received> {
-  const { chat, thread, kind, user, text } = request;
+  const { event, id: message, chat, thread, kind, user: from, text, addressed, data } = request;
   const place: Place = thread === undefined ? { kind, chat } : { kind: "thread", chat, thread };
-  const inbound: InboundMessage = {
-    message: request.id,
-    place,
-    from: user,
-    text,
-    addressed: request.addressed,
-    attachments: request.attachments.map(attachmentOf),
-  };
-  switch (request.event) {
-    case "message":
-      await handler.onMessage(inbound);
-      break;
-    case "edited":
-      await handler.onEdit(inbound);
-      break;
-    case "deleted":
-      await handler.onDelete(place, request.id);
-      break;
-    case "pressed":
-      return {
-        status: 200,
-        body: { text: await handler.onPress({ data: request.data, place, from: user, message: request.id }) },
-      };
-  }
+  const attachments = request.attachments.map(attachmentOf);
+  const inbound: InboundMessage = { message, place, from, text, addressed, attachments };
+  if (event === "pressed")
+    return { status: 200, body: { text: await handler.onPress({ data, place, from, message }) } };
+  if (event === "deleted") await handler.onDelete(place, message);
+  else await (event === "edited" ? handler.onEdit(inbound) : handler.onMessage(inbound));
   return { status: 202, body: { status: "accepted" } };
 }
 

@@ -3,6 +3,7 @@ import { chmodSync, closeSync, existsSync, openSync, realpathSync, statSync } fr
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ConfigError, codeOf, messageOf, StoreFault } from "../../core/errors.ts";
+import { attempt } from "../../platform/attempt.ts";
 import { makeDir } from "../../platform/home.ts";
 import { StoreInUse } from "../in-use.ts";
 
@@ -97,11 +98,8 @@ export function ownerPid(file: string): number | null {
   }
 }
 
-function ownerOf(db: DatabaseSync): number | null {
-  try {
+const ownerOf = (db: DatabaseSync): number | null =>
+  attempt(() => {
     db.exec(PATIENT);
     return Number(db.prepare("PRAGMA user_version").get()?.user_version) || null;
-  } catch {
-    return null;
-  }
-}
+  }) ?? null;

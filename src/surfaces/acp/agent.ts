@@ -66,11 +66,7 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
     return runtimeFor({ cwd: process.cwd(), servers: [], resumes: false });
   }
 
-  async function openSession(
-    session: string,
-    request: OpenRequest,
-    how: "new" | "load" | "resume",
-  ): Promise<AcpSession> {
+  async function openSession(session: string, request: OpenRequest, how: "new" | "load" | "resume") {
     const servers = (request.mcpServers ?? []).map(serverOf);
     const opened = await runtimeIn(request.cwd, servers);
     const place = await placeIn(opened, request.cwd);
@@ -133,13 +129,8 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
       const { runtime, workspace } = await runtimeForLists();
       const after = cursor ? placeFrom(cursor) : undefined;
       const rows = await runtime.sessions({ prefix: TERMINAL, top: true, limit: A_PAGE, ...(after && { after }) });
-      const listed = rows.map(({ session: key, title, updatedAt }): SessionInfo => {
-        return {
-          sessionId: shortName(key),
-          cwd: cwd ?? workspace,
-          title,
-          updatedAt: new Date(updatedAt).toISOString(),
-        };
+      const listed = rows.map(({ session: key, title, updatedAt: at }): SessionInfo => {
+        return { sessionId: shortName(key), cwd: cwd ?? workspace, title, updatedAt: new Date(at).toISOString() };
       });
       const last = rows.length === A_PAGE ? rows.at(-1) : undefined;
       return { sessions: listed, ...(last && { nextCursor: JSON.stringify([last.updatedAt, last.session]) }) };

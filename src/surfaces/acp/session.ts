@@ -67,6 +67,10 @@ const STOP_REASONS: Record<EndedBy, StopReason> = {
   iterations: "max_turn_requests",
 };
 
+type ConfigChoice = { value: string; name: string; description?: string };
+const choice = (id: "mode" | "model", name: string, currentValue: string, options: ConfigChoice[]) =>
+  ({ type: "select", id, name, category: id, currentValue, options }) satisfies SessionConfigOption;
+
 export function createAcpSession(options: AcpSessionOptions) {
   const { runtime, client, closed, session, workspace, window } = options;
   const sessionId = shortName(session);
@@ -220,10 +224,7 @@ export function createAcpSession(options: AcpSessionOptions) {
     const until = { cancellationSignal: off.signal, stopWaitingOnCancel: true };
     const asked = client.request(methods.client.session.requestPermission, request, until);
     // An editor that cannot ask, or whose user dismissed the question, has not said yes.
-    const outcome = await asked.then(
-      (given) => given.outcome,
-      () => ({ outcome: "cancelled" as const }),
-    );
+    const { outcome } = await asked.catch(() => ({ outcome: { outcome: "cancelled" as const } }));
     if (off.signal.aborted || gone.signal.aborted) return; // decided elsewhere, or still open for whoever looks next
     const chosen = outcome.outcome === "selected" && ask.choices.includes(outcome.optionId) ? outcome.optionId : null;
     const answer = chosen === null ? noAnswer() : choiceAnswer(ask.kind, chosen);
@@ -369,22 +370,18 @@ export function createAcpSession(options: AcpSessionOptions) {
     return {
       modes: { currentModeId: approvals, availableModes: [...EDITOR_MODES] },
       configOptions: [
-        {
-          type: "select",
-          id: "mode",
-          name: "Approvals",
-          category: "mode",
-          currentValue: approvals,
-          options: EDITOR_MODES.map(({ id, ...words }) => ({ value: id, ...words })),
-        },
-        {
-          type: "select",
-          id: "model",
-          name: "Model",
-          category: "model",
-          currentValue: now,
-          options: choices.map((value) => ({ value, name: value })),
-        },
+        choice(
+          "mode",
+          "Approvals",
+          approvals,
+          EDITOR_MODES.map(({ id, ...words }) => ({ value: id, ...words })),
+        ),
+        choice(
+          "model",
+          "Model",
+          now,
+          choices.map((value) => ({ value, name: value })),
+        ),
       ],
     };
   }

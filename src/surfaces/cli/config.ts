@@ -7,7 +7,7 @@ import { type Home, makeHome } from "../../platform/home.ts";
 import { readText } from "./answers.ts";
 import { editPath, writePrivate } from "./files.ts";
 
-type ShownSetting = { key: string; value: string; from: string };
+export type ShownSetting = { key: string; value: string; from: string };
 type ConfigDesk = {
   home: Home;
   /** The configuration with these texts in the place of its files; throws a ConfigError. */

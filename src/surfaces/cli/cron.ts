@@ -1,6 +1,6 @@
 // hermes cron: manages jobs, through the running gateway or directly in the store.
 import { stateOf, timeOf } from "../../conversation/commands/cron.ts";
-import type { Job, JobRefused, Jobs, RunningJobs } from "../../core/jobs.ts";
+import type { Job, JobRefused, Jobs, RunningJobs, Wish } from "../../core/jobs.ts";
 import { routeTo, timeText, wishedTime } from "../../core/schedule-text.ts";
 import { wholeKey } from "../../core/session-key.ts";
 import { printable } from "../../platform/logline.ts";
@@ -12,16 +12,9 @@ export type CronOptions = {
   print(text: string): Promise<void> | void;
   complain(line: string): void;
 };
-export type AddFlags = {
-  name?: string;
-  cron?: string;
-  at?: string;
-  in?: string;
-  every?: string;
-  zone?: string;
-  /** A chat's session: `telegram:dm:999`. */
+/** `to`: a chat's session, as in `telegram:dm:999`. */
+export type AddFlags = Pick<Wish, "name" | "cron" | "at" | "in" | "every" | "zone" | "model"> & {
   to?: string;
-  model?: string;
   allow?: boolean;
   skipMissed?: boolean;
 };

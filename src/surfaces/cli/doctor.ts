@@ -6,12 +6,12 @@ import type { Store } from "../../core/store.ts";
 import type { Home } from "../../platform/home.ts";
 import { printable } from "../../platform/logline.ts";
 import { createRedactor } from "../../platform/redact.ts";
+import type { ShownSetting } from "./config.ts";
 import { describe, type ShownEndpoint } from "./models.ts";
 
 type DoctorStatus = "ok" | "warn" | "fail";
 /** `says`: the finding. `fix`: what to do, if anything. */
 type DoctorLine = { check: string; status: DoctorStatus; says: string; fix?: string };
-type DoctorSetting = { key: string; value: string; from: string };
 
 export type DoctorOptions = {
   home: Home;
@@ -20,7 +20,7 @@ export type DoctorOptions = {
   colour: boolean;
   /** Also contact the server of the model. */
   online: boolean;
-  look: () => { warnings: string[]; settings: DoctorSetting[]; secrets: string[]; endpoints: () => ShownEndpoint[] };
+  look: () => { warnings: string[]; settings: ShownSetting[]; secrets: string[]; endpoints: () => ShownEndpoint[] };
   /** Opens for reading; must not create or lock anything. */
   openStore: () => Promise<Pick<Store, "check" | "close"> | null>;
   /** The protections of commands; empty if the configuration cannot be used. */
@@ -80,12 +80,9 @@ const checkHome = ({ dir, logs }: Home): DoctorLine[] => {
   const check = "home";
   const stat = statSync(dir, { throwIfNoEntry: false });
   if (!stat) return [{ check, status: "ok", says: `${dir} is not created yet` }];
-  if (!stat.isDirectory())
-    return [{ check, status: "fail", says: `${dir} is not a directory`, fix: "move this file away" }];
-  if (stat.uid !== process.getuid?.()) {
-    const fix = "set HERMES_HOME to a directory of your own";
-    return [{ check, status: "fail", says: `${dir} belongs to another user`, fix }];
-  }
+  if (!stat.isDirectory()) return [failed(check, `${dir} is not a directory`, "move this file away")];
+  if (stat.uid !== process.getuid?.())
+    return [failed(check, `${dir} belongs to another user`, "set HERMES_HOME to a directory of your own")];
 
   // If others cannot enter the directory, the modes of its files do not matter.
   const status = (stat.mode & 0o077) === 0 ? "warn" : "fail";
@@ -102,7 +99,7 @@ const checkHome = ({ dir, logs }: Home): DoctorLine[] => {
 const checkConfig = async ({
   look,
   online,
-}: DoctorOptions): Promise<{ checks: DoctorLine[]; settings: DoctorSetting[] }> => {
+}: DoctorOptions): Promise<{ checks: DoctorLine[]; settings: ShownSetting[] }> => {
   const check = "config";
   try {
     const { warnings, settings, secrets, endpoints } = look();
@@ -136,7 +133,7 @@ const checkModel = async ([primary, ...others]: ShownEndpoint[], online: boolean
     const larger = `model.context_length is ${primary.context}, but the server says ${window}`;
     return { check, status: "warn", says: `${answers}; ${larger}`, fix: `set model.context_length to ${window}` };
   }
-  return { check, status: "fail", says: `${says}; ${found.reason}`, fix: "hermes setup" };
+  return failed(check, `${says}; ${found.reason}`, "hermes setup");
 };
 
 const checkDatabase = async (options: DoctorOptions, server: boolean): Promise<DoctorLine> => {
@@ -149,18 +146,17 @@ const checkDatabase = async (options: DoctorOptions, server: boolean): Promise<D
     const faults = await store.check();
     await store.close();
     if (faults.length === 0) return { check, status: "ok", says: `${database} has no errors` };
-    return {
+    return failed(
       check,
-      status: "fail",
-      says: faults.join("; "),
-      fix: `stop hermes and restore ${server ? "it" : quoted(database)} from a backup`,
-    };
+      faults.join("; "),
+      `stop hermes and restore ${server ? "it" : quoted(database)} from a backup`,
+    );
   } catch (error) {
     const says = messageOf(error);
     if (server) return { check, status: "fail", says };
     if (/in use|locked|busy/i.test(says))
       return { check, status: "warn", says, fix: "stop that process to check the database" };
-    return { check, status: "fail", says, fix: `check that ${quoted(database)} is a hermes database` };
+    return failed(check, says, `check that ${quoted(database)} is a hermes database`);
   }
 };
 
@@ -180,9 +176,11 @@ const checkLogs = ({ logs, log }: Home): DoctorLine => {
     accessSync(at, constants.W_OK);
     return { check: "logs", status: "ok", says: at === log || at === logs ? log : `${log} is not created yet` };
   } catch {
-    return { check: "logs", status: "fail", says: `${at} cannot be written`, fix: `chmod u+w ${quoted(at)}` };
+    return failed("logs", `${at} cannot be written`, `chmod u+w ${quoted(at)}`);
   }
 };
+
+const failed = (check: string, says: string, fix: string): DoctorLine => ({ check, status: "fail", says, fix });
 
 const entriesOf = (dir: string): string[] => {
   try {

@@ -23,9 +23,7 @@ export async function exportMemory({ notes, scope, print }: Omit<Looking, "json"
 }
 
 /** Notes that contain all words, then passages of conversations. `store` is null if there are no conversations yet. */
-export async function searchMemory(
-  looking: Looking & { words: string; search: Search | null; limit: number },
-): Promise<void> {
+export async function searchMemory(looking: Looking & { words: string; search: Search | null; limit: number }) {
   const { notes, scope, json, print, words, search, limit } = looking;
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = ({ text }: ShownNote) => wanted.every((word) => text.toLowerCase().includes(word));
@@ -42,9 +40,7 @@ export async function searchMemory(
 }
 
 /** The exit code: 0 deleted, 1 if no note or several notes match. */
-export async function forgetMemory(
-  forgetting: Omit<Looking, "json"> & { text: string | undefined; all: boolean },
-): Promise<number> {
+export async function forgetMemory(forgetting: Omit<Looking, "json"> & { text: string | undefined; all: boolean }) {
   const { notes, scope = "local", text, all, print } = forgetting;
   if (all) {
     const had = await notes.forget(scope);

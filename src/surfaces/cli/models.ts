@@ -1,5 +1,4 @@
 // hermes models: shows the endpoint in use and why, its fallbacks, and the models that it offers.
-
 import { ConfigError, explained } from "../../core/errors.ts";
 import { checkModel } from "../../core/model-names.ts";
 import type { Fault, Model, Offer } from "../../core/ports.ts";

@@ -1,5 +1,4 @@
 // hermes skills: lists and shows skills, and changes which workspaces are trusted.
-
 import { messageOf } from "../../core/errors.ts";
 import type { Skills, SkillTrust } from "../../core/skills.ts";
 import { printable } from "../../platform/logline.ts";

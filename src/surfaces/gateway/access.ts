@@ -1,6 +1,5 @@
 // Who may talk: nobody by default. An id on the platform's list may talk everywhere; one who paired, in the private chat where
 // they did. Strangers get one short refusal, and nothing of theirs goes any further.
-
 import type { Person, Place } from "../../core/chat.ts";
 import { changeNote } from "../../core/notes.ts";
 import type { Notes } from "../../core/store.ts";

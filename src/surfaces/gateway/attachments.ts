@@ -52,11 +52,7 @@ export async function keepAttachments(
   return { images, pictures, recordings, lines };
 }
 
-export const isKeptHere = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
+export const isKeptHere = async (path: string): Promise<boolean> => (await stat(path).catch(() => null)) !== null;
 
 export const readPictures = (pictures: KeptAttachments["pictures"]): Promise<Image[]> =>
   Promise.all(pictures.map(async ({ mime, path }) => ({ mime, data: await readFile(path, "base64") })));

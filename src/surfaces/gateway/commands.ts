@@ -1,5 +1,4 @@
 // What a chat does for the slash commands of conversation/commands.
-
 import type { ChatContext, CommandResult, CommandSources, ListedSession } from "../../conversation/commands/command.ts";
 import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed } from "../../conversation/modes.ts";
@@ -48,20 +47,16 @@ export function createCommands(options: Options) {
   const modeOf = async (key: string, platform: string): Promise<Mode> =>
     modeNamed(await notes.get(`busy/${key}`)) ?? busyMode(platform);
 
-  const modelName = (session: string) => `model/${session}`;
+  const noteOf = (what: "model" | "effort" | "yolo", session: string) => `${what}/${session}`;
   async function modelOf(session: string): Promise<string | undefined> {
-    const chosen = await notes.get(modelName(session));
+    const chosen = await notes.get(noteOf("model", session));
     return typeof chosen === "string" ? chosen : undefined;
   }
-
-  const effortName = (session: string) => `effort/${session}`;
   async function effortOf(session: string): Promise<Effort | undefined> {
-    const chosen = await notes.get(effortName(session));
+    const chosen = await notes.get(noteOf("effort", session));
     return EFFORTS.find((one) => one === chosen);
   }
-
-  const yoloName = (session: string) => `yolo/${session}`;
-  const isYolo = async (session: string) => (await notes.get(yoloName(session))) === true;
+  const isYolo = async (session: string) => (await notes.get(noteOf("yolo", session))) === true;
 
   function contextOf({ platform, from, key, session, message }: ChatCommand): ChatContext {
     const by = personOf(platform, from);
@@ -77,11 +72,11 @@ export function createCommands(options: Options) {
       mode: () => modeOf(key, platform),
       setMode: (mode) => notes.set(`busy/${key}`, mode),
       model: async () => (await modelOf(session)) ?? options.model,
-      setModel: (name) => notes.set(modelName(session), name),
+      setModel: (name) => notes.set(noteOf("model", session), name),
       effort: () => effortOf(session),
-      setEffort: (effort) => notes.set(effortName(session), effort),
+      setEffort: (effort) => notes.set(noteOf("effort", session), effort),
       yolo: () => isYolo(session),
-      setYolo: (on) => notes.set(yoloName(session), on || undefined),
+      setYolo: (on) => notes.set(noteOf("yolo", session), on || undefined),
       sessions: () => sessionsOf(key),
       async findSession(words) {
         const wanted = Number(words || Number.NaN);

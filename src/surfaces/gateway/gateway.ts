@@ -1,6 +1,5 @@
 // The gateway: chat platforms over one runtime. Everything here is a view or a door; what must survive is in the runtime's
 // sessions and notes.
-
 import type { CommandSources } from "../../conversation/commands/command.ts";
 import type { Chat, InboundMessage, Transcribe } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";

@@ -1,6 +1,5 @@
 // From what a chat platform tells us to an accepted input, and the short answers on the way. When `heard` resolves, what was
 // said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
-
 import { SCOPES } from "../../conversation/choice.ts";
 import { thanks } from "../../conversation/commands/answers.ts";
 import type { CommandResult } from "../../conversation/commands/command.ts";
@@ -141,13 +140,7 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
     }
 
     /** `twice`: a crash caught it once. */
-    async function obey(
-      message: InboundMessage,
-      command: Typed,
-      key: string,
-      session: string,
-      twice: boolean,
-    ): Promise<void> {
+    async function obey(message: InboundMessage, command: Typed, key: string, session: string, twice: boolean) {
       const { place, from } = message;
       const once = onceOf(message);
       const caught = twice && commands.once(command.name);

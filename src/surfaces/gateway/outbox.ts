@@ -1,6 +1,5 @@
 // Replies to chats: in parts that fit, each part noted before and after it is sent, so that whoever takes over after a crash
 // sends exactly the rest. Waits out an outage: the turn is over for its person only when they have its answer.
-
 import { type Chat, type Place, SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";

@@ -2,10 +2,10 @@
 // allows; when the answer is there it takes this message's place.
 import type { Chat, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
 import { after } from "../../core/wait.ts";
 import { asRecord } from "./access.ts";
+import type { GatewayOptions } from "./gateway.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
 
@@ -21,18 +21,11 @@ const STORE_MS = 5_000;
 
 export const liveName = (turn: string): string => `live/${turn}`;
 
-export function createView(options: {
-  chat: Chat;
-  place: Place;
-  turn: string;
-  notes: Notes;
-  tell: Tell;
-  clock: Clock;
-  log: Log;
-  node?(): string;
-  /** No earlier process can have shown it. */
-  isFirst: boolean;
-}) {
+type ViewOptions = Pick<GatewayOptions, "clock" | "log" | "node"> & { notes: Notes; tell: Tell };
+/** `isFirst`: no earlier process can have shown it. */
+type ViewedTurn = { chat: Chat; place: Place; turn: string; isFirst: boolean };
+
+export function createView(options: ViewOptions & ViewedTurn) {
   const { chat, place, turn, notes, tell, clock, log, isFirst } = options;
   const node = options.node?.();
   const over = new AbortController();

@@ -1,6 +1,5 @@
 // What a chat sees of a turn while it runs: that we are at work, one message that is edited as tools run and words come, and
 // the questions it asks. Only a view: the answer itself goes through the outbox.
-
 import { followTurn } from "../../conversation/follow-turn.ts";
 import type { Chat, Place } from "../../core/chat.ts";
 import { Elsewhere, messageOf } from "../../core/errors.ts";

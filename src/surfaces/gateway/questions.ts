@@ -1,7 +1,6 @@
 // Approvals and questions of a turn, as messages with buttons. A button works once, for the person whose turn asks (or an
 // admin; where it is configured so, approvals are for admins only), and also after a restart: what it stands for is noted before it is shown. So does an answer in words: it is for
 // the question that waited when it came, also if the platform brings it again when another one does.
-
 import { answerIn as answerOf, choiceAnswer, choiceText } from "../../conversation/choice.ts";
 import { DECIDED, keptText } from "../../conversation/commands/answers.ts";
 import type { AskedQuestion, OpenQuestion } from "../../conversation/commands/command.ts";
@@ -124,11 +123,7 @@ export function createQuestions(options: Options) {
   }
 
   /** A question that nobody sees is a no after all its time: it is tried as long as it waits, whatever fails. Never rejects. */
-  async function insist<T>(
-    attempt: () => Promise<T>,
-    { until }: AskedQuestion,
-    signal: AbortSignal,
-  ): Promise<T | null> {
+  async function insist<T>(attempt: () => Promise<T>, { until }: AskedQuestion, signal: AbortSignal) {
     for (let tries = 0; !signal.aborted && clock.now() < until; tries++) {
       try {
         return await attempt();
@@ -190,12 +185,7 @@ export function createQuestions(options: Options) {
   }
 
   /** A message that is a clear answer to what waits; in words, why it cannot be. Null: it is a message like any other. */
-  async function answerIn(
-    platform: string,
-    from: Person,
-    session: string,
-    text: string,
-  ): Promise<QuestionDecision | string | null> {
+  async function answerIn(platform: string, from: Person, session: string, text: string) {
     const { asking, turn } = await runtime.status(session);
     const [question] = asking;
     const given = question && answerOf(question, text.trim());
@@ -207,12 +197,7 @@ export function createQuestions(options: Options) {
   }
 
   /** Why this person cannot give that answer by a command; null: they can. */
-  async function refusal(
-    platform: string,
-    from: Person,
-    { turn, question }: OpenQuestion,
-    given: Answer | null,
-  ): Promise<string | null> {
+  async function refusal(platform: string, from: Person, { turn, question }: OpenQuestion, given: Answer | null) {
     if (!mayAnswer(platform, from, await askedOf(turn), question.kind === "approval")) return NOT_YOURS;
     return given && isAdminsWord(platform, from, given) ? ADMINS_WORD : null;
   }

@@ -1,5 +1,4 @@
 // Which session a place talks in now: the one of its key, until somebody begins anew.
-
 import { changeNote } from "../../core/notes.ts";
 import { generation, generationOf } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";

@@ -22,10 +22,9 @@ export async function branchOf(dir: string): Promise<string> {
 }
 
 const beginningOf = (file: string): Promise<string> =>
-  readHead(file, LONGEST).then(
-    ({ bytes }) => bytes.toString(),
-    () => "",
-  );
+  readHead(file, LONGEST)
+    .then(({ bytes }) => bytes.toString())
+    .catch(() => "");
 
 function nameIn(head: string): string {
   const [, branch, commit] = /^(?:ref: refs\/heads\/(\S+)|([0-9a-f]{7})[0-9a-f]{33,57})\s*$/.exec(head) ?? [];

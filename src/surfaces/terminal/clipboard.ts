@@ -63,11 +63,7 @@ function programIn(programs: readonly ClipboardProgram[], env: NodeJS.ProcessEnv
 }
 
 /** At most a little more than a picture may have, and not for long. */
-async function run(
-  { path, args }: { path: string; args: string[] },
-  all: NodeJS.ProcessEnv,
-  input?: string,
-): Promise<{ code: number; output: Buffer }> {
+async function run({ path, args }: { path: string; args: string[] }, all: NodeJS.ProcessEnv, input?: string) {
   const env = Object.fromEntries(PASSED.flatMap((name) => (all[name] ? [[name, all[name]]] : [])));
   const limit = linked([], { clock, ms: ANSWER_MS });
   // A program that writes stays behind to serve the clipboard: it must not hold a pipe of ours.

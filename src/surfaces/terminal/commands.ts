@@ -1,5 +1,4 @@
 // What a terminal does for the slash commands of conversation/commands.
-
 import type { ListedSession, TerminalContext } from "../../conversation/commands/command.ts";
 import { COMMAND_GROUPS, helpLine } from "../../conversation/commands/commands.ts";
 import { exportFile } from "../../conversation/export.ts";

@@ -8,12 +8,7 @@ import { runEditor } from "../../platform/editor.ts";
 const LONGEST = 1_000_000;
 
 /** The changed text. Throws, with what to do, where there is none. */
-export async function editDraft(
-  text: string,
-  home: string,
-  env: NodeJS.ProcessEnv,
-  signal: AbortSignal,
-): Promise<string> {
+export async function editDraft(text: string, home: string, env: NodeJS.ProcessEnv, signal: AbortSignal) {
   const editor = env["VISUAL"] || env["EDITOR"];
   if (!editor) throw new Error('Set VISUAL or EDITOR to the command of your editor, for example: export EDITOR="nano"');
   const file = join(home, `draft-${process.pid}.md`);

@@ -1,5 +1,4 @@
 // Which conversation a person means: by its name, its key, its title, or a part of its title.
-
 import type { Runtime } from "../../core/runtime.ts";
 import { fullName, shortName, TERMINAL } from "../../core/session-key.ts";
 import type { SessionSummary } from "../../core/store.ts";

@@ -1,5 +1,4 @@
 // hermes run "prompt": one turn, its answer on stdout, everything else on stderr.
-
 import { followTurn } from "../../conversation/follow-turn.ts";
 import { createTeller } from "../../conversation/updates.ts";
 import { Refusal } from "../../core/errors.ts";

@@ -1,5 +1,4 @@
 // hermes sessions: what was talked about, newest first.
-
 import { shortName } from "../../core/session-key.ts";
 import type { Catalog, Journal } from "../../core/store.ts";
 import { titleOf } from "../../core/title.ts";

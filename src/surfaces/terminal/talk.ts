@@ -1,6 +1,5 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
-
 import { keptText } from "../../conversation/commands/answers.ts";
 import type { AskedQuestion, CommandResult, CommandSources } from "../../conversation/commands/command.ts";
 import {
@@ -108,13 +107,7 @@ export function createTalk(options: TalkOptions) {
   }
 
   /** Tells from the entry `from` on; what comes after `known` changes the facts. */
-  async function follow(
-    session: string,
-    from: number,
-    known: number,
-    inputs: Map<string, Input>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async function follow(session: string, from: number, known: number, inputs: Map<string, Input>, signal: AbortSignal) {
     const tell = createTeller(view, inputs);
     try {
       for await (const update of runtime.follow(session, String(from), signal)) {
@@ -150,10 +143,7 @@ export function createTalk(options: TalkOptions) {
 
   async function send(text: string, more: Partial<AcceptRequest> = {}): Promise<void> {
     const accepting = accept(text, more);
-    begun = accepting.then(
-      ({ id, applied }) => (applied === "began" ? id : ""),
-      () => "",
-    );
+    begun = accepting.then(({ id, applied }) => (applied === "began" ? id : "")).catch(() => "");
     const receipt = await accepting;
     const words = takenText(receipt);
     unsure = null;

@@ -151,11 +151,7 @@ const CONTEXT = 2;
 const MOST_DIFF = 60;
 
 /** From the first to the last changed line, and how many lines went and came there. */
-export function shortDiff(
-  before: string,
-  after: string,
-  most = MOST_DIFF,
-): { lines: string[]; removed: number; added: number } {
+export function shortDiff(before: string, after: string, most = MOST_DIFF) {
   const [a, b] = [before.split("\n"), after.split("\n")];
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;

@@ -9,11 +9,8 @@ export type Sieve = (batch: readonly FoundFile[]) => Promise<readonly FoundFile[
 
 /** The program from the install, never one that happens to be on the machine. Null if there is none for this
  *  platform. */
-export const bundledRipgrep = (): Promise<string | null> =>
-  import("@vscode/ripgrep").then(
-    ({ rgPath }) => rgPath,
-    () => null,
-  );
+export const bundledRipgrep = async (): Promise<string | null> =>
+  (await import("@vscode/ripgrep").catch(() => null))?.rgPath ?? null;
 
 export function createSieve(options: {
   ripgrep: RunProgram;

@@ -1,4 +1,5 @@
 // Converts bytes to text that is safe to show.
+import { attempt } from "../../platform/attempt.ts";
 
 const BOM = "\uFEFF";
 const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
@@ -12,29 +13,25 @@ export const plainName = (name: string): string => plain(name).replaceAll("\n", 
 
 /** The text, and whether it began with a byte order mark; null if it is not UTF-8. */
 export function decode(bytes: Uint8Array): { text: string; bom: string } | null {
-  try {
-    const all = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return all.startsWith(BOM) ? { text: all.slice(1), bom: BOM } : { text: all, bom: "" };
-  } catch {
-    return null;
-  }
+  const all = attempt(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+  if (all === undefined) return null;
+  return all.startsWith(BOM) ? { text: all.slice(1), bom: BOM } : { text: all, bom: "" };
 }
 
 /** The type of a file that is not text, judged by its beginning; null if it is text. */
 export function kindOf(head: Buffer): string | null {
-  const picture = PICTURES.find(([magic]) => magic.test(head.toString("latin1")));
-  if (picture) return picture[1];
-  if (head[0] === 0xff && head[1] === 0xfe) return "UTF-16 text";
-  if (head[0] === 0xfe && head[1] === 0xff) return "UTF-16 text";
+  const known = BEGINNINGS.find(([magic]) => magic.test(head.toString("latin1")));
+  if (known) return known[1];
   return head.includes(0) ? "a binary file" : null;
 }
 
-const PICTURES: [RegExp, string][] = [
+const BEGINNINGS: [RegExp, string][] = [
   [/^\x89PNG\r\n\x1a\n/, "a PNG image"],
   [/^\xff\xd8\xff/, "a JPEG image"],
   [/^GIF8[79]a/, "a GIF image"],
   [/^RIFF[^]{4}WEBP/, "a WebP image"],
   [/^%PDF-/, "a PDF document"],
+  [/^(?:\xff\xfe|\xfe\xff)/, "UTF-16 text"],
 ];
 /** How much of a file `kindOf` needs. */
 export const HEAD_BYTES = 8_192;

@@ -1,6 +1,6 @@
 // Logins at MCP servers by OAuth: what is saved of each, one file per server in HERMES_HOME, for its owner only. A token is given
 // only to the address that it was made for.
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type {
   AuthProvider,
@@ -11,7 +11,8 @@ import type {
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
 import * as z from "zod";
-import { makeDir } from "../../platform/home.ts";
+import { attempt } from "../../platform/attempt.ts";
+import { replaceFile } from "../../platform/home.ts";
 
 export type McpLibrary = typeof import("@modelcontextprotocol/client");
 type LoginPlace = { home: string; name: string; url: string };
@@ -42,30 +43,18 @@ const fileOf = ({ home, name }: Pick<LoginPlace, "home" | "name">): string =>
   join(home, "mcp-auth", `${fileNameOf(name)}.json`);
 
 export function readLogin(place: LoginPlace): SavedLogin | null {
-  try {
-    const saved = savedLogin.parse(JSON.parse(readFileSync(fileOf(place), "utf8")));
-    return saved.url === place.url ? saved : null;
-  } catch {
-    return null; // none, or none that we wrote
-  }
+  const { data } = savedLogin.safeParse(attempt((): unknown => JSON.parse(readFileSync(fileOf(place), "utf8"))));
+  return data?.url === place.url ? data : null;
 }
 
 /** False: there was none. */
 export function forgetLogin(place: Pick<LoginPlace, "home" | "name">): boolean {
-  try {
-    rmSync(fileOf(place));
-    return true;
-  } catch {
-    return false;
-  }
+  const had = existsSync(fileOf(place));
+  rmSync(fileOf(place), { force: true });
+  return had;
 }
 
-function writeLogin(place: LoginPlace, login: SavedLogin): void {
-  makeDir(join(place.home, "mcp-auth"));
-  const file = fileOf(place);
-  writeFileSync(`${file}.new`, JSON.stringify(login), { mode: 0o600 });
-  renameSync(`${file}.new`, file);
-}
+const writeLogin = (place: LoginPlace, login: SavedLogin) => replaceFile(fileOf(place), JSON.stringify(login));
 
 /** A new login: nothing saved is used, and nothing is saved before there are tokens. */
 export function createLogin(place: LoginPlace, redirect: LoginRedirect): OAuthClientProvider {

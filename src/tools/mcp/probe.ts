@@ -7,10 +7,7 @@ import { createMcp, type McpOptions } from "./tools.ts";
 /** The slowest that is waited for: `npx` may have to install a server first. */
 const PROBE_MS = 20_000;
 
-export async function probeServers(
-  servers: McpOptions["servers"],
-  home: string,
-): Promise<{ name: string; status: string }[]> {
+export async function probeServers(servers: McpOptions["servers"], home: string) {
   const states = new Map<string, string>();
   const log: Log = (_, event, { server, tools, why } = {}) => {
     if (event === "mcp.tools") states.set(String(server), `${Number(tools)} ${tools === 1 ? "tool" : "tools"}`);

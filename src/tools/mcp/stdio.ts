@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import type { Transport } from "@modelcontextprotocol/client";
 import { within } from "../../core/wait.ts";
+import { attempt } from "../../platform/attempt.ts";
 import { clock } from "../../platform/clock.ts";
 import { bwrapArgs, type Sandbox } from "../sandbox/sandbox.ts";
 import { childEnv, isOfCall, marks } from "../shell/env.ts";
@@ -124,12 +125,8 @@ export function createStdio(options: StdioOptions, parse: (line: string) => RpcM
 
   /** We are leaving without having been asked to: there is no time for more. */
   function killNow(): void {
-    try {
-      if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null)
-        process.kill(-child.pid, "SIGKILL");
-    } catch {
-      // gone
-    }
+    const { pid, exitCode = null, signalCode = null } = child ?? {};
+    if (pid !== undefined && exitCode === null && signalCode === null) attempt(() => process.kill(-pid, "SIGKILL"));
   }
 
   const transport: Stdio = {

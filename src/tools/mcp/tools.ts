@@ -47,14 +47,10 @@ export function createMcp(options: McpOptions) {
         const some = usable.slice(0, MOST_TOOLS);
         if (some.length < wanted.length)
           log("warn", "mcp.tools_left_out", { server: name, left: wanted.length - some.length });
-        const names = namesFor(
-          name,
-          some.map(({ offer }) => offer.name),
-        );
-        offered.set(
-          name,
-          some.map((each, i) => toolOf(name, names[i] ?? "", each, link, options)),
-        );
+        const theirs = some.map(({ offer }) => offer.name);
+        const names = namesFor(name, theirs);
+        const made = some.map((each, i) => toolOf(name, names[i] ?? "", each, link, options));
+        offered.set(name, made);
         log("info", "mcp.tools", { server: name, tools: some.length });
         options.onChange?.(tools());
       };

@@ -1,7 +1,8 @@
 // Hosts that were allowed permanently, in a file that a person can read and change: one per line.
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
+import { replaceFile } from "../../platform/home.ts";
 import { hostPattern } from "./hosts.ts";
 
 export type KeptHosts = { list(): string[]; keep(hosts: readonly string[]): void; forget(host: string): boolean };
@@ -36,8 +37,7 @@ export function createKeptHosts(file: string, log: Log): KeptHosts {
 
   function write(text: string): boolean {
     try {
-      writeFileSync(`${file}.new`, text, { mode: 0o600 });
-      renameSync(`${file}.new`, file);
+      replaceFile(file, text);
       return true;
     } catch (error) {
       log("error", "hosts.unwritten", { file, error: messageOf(error) });

@@ -146,7 +146,6 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions) {
 
   return {
     open,
-    /** Answers the connections of this server. */
     serve: (server: Server) => {
       server.maxConnections = MOST_SOCKETS;
       server.on("connection", (socket) => {

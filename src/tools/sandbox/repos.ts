@@ -4,7 +4,7 @@
 import type { Dirent, Stats } from "node:fs";
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
-import { openFile } from "../../platform/confined.ts";
+import { readHead } from "../../platform/confined.ts";
 
 export type Guard = {
   /** Directories with HEAD, objects and refs. Each has an identity, which changes if another directory takes its
@@ -130,16 +130,7 @@ export async function linkedRepo(root: string): Promise<string | null> {
 const namesIn = async (dir: string) => new Set((await entries(dir)).map(({ name }) => name));
 const entries = (dir: string): Promise<Dirent[]> => readdir(dir, { withFileTypes: true }).catch(() => []);
 
-async function textOf(path: string): Promise<string> {
-  try {
-    await using file = await openFile(path);
-    if (!file.stat.isFile()) return "";
-    const { buffer, bytesRead } = await file.handle.read(Buffer.alloc(MOST_BYTES), 0, MOST_BYTES, 0);
-    return buffer.toString("utf8", 0, bytesRead);
-  } catch {
-    return "";
-  }
-}
+const textOf = async (path: string) => (await readHead(path, MOST_BYTES).catch(() => null))?.bytes.toString() ?? "";
 
 // ── What a command has made ───────────────────────────────────────────────────────────────────────────
 

@@ -8,11 +8,9 @@ import { asOneself, type Netns } from "./netns.ts";
 import type { Guard } from "./repos.ts";
 
 export type Sandbox = {
-  /** Paths that can be written. */
   writable: readonly string[];
   /** Paths that can be read although they are inside something hidden. */
   readable?: readonly string[];
-  /** Hidden paths. */
   hidden: readonly string[];
   /** Exceptions inside the writable paths. */
   guard?: Guard | null | undefined;

@@ -1,6 +1,7 @@
 // What a tool process gets to see of our environment: an allow list, and two markers by which it can be found again.
 import { createHash } from "node:crypto";
 import { readlinkSync, realpathSync, statSync } from "node:fs";
+import { attempt } from "../../platform/attempt.ts";
 import { pathWithout } from "../../platform/programs.ts";
 
 const ALLOWED = /^(?:PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TZ|USER|LOGNAME|SHELL|TMPDIR)$/;
@@ -55,13 +56,6 @@ export function ownerOf(environ: string): Owner | null {
 export function homeMark(dir: string): string {
   const path = realpathSync(dir);
   const { dev, ino } = statSync(path);
-  return createHash("sha256").update([path, dev, ino, pidNamespace()].join("\0")).digest("hex").slice(0, 16);
-}
-
-function pidNamespace(): string {
-  try {
-    return readlinkSync("/proc/self/ns/pid");
-  } catch {
-    return "";
-  }
+  const pids = attempt(() => readlinkSync("/proc/self/ns/pid")) ?? "";
+  return createHash("sha256").update([path, dev, ino, pids].join("\0")).digest("hex").slice(0, 16);
 }

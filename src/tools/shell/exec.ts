@@ -6,6 +6,7 @@ import { constants as os } from "node:os";
 import { Readable } from "node:stream";
 import { messageOf } from "../../core/errors.ts";
 import { onAbort, within } from "../../core/wait.ts";
+import { attempt } from "../../platform/attempt.ts";
 import { clock } from "../../platform/clock.ts";
 import { findProgram } from "../../platform/programs.ts";
 import { joinArgs, makerArgs, type Netns, netnsOf, netnsStdio } from "../sandbox/netns.ts";
@@ -235,11 +236,7 @@ const NOTHING: TreeEnd = { found: 0, left: 0 };
 
 /** When we cannot even look (no descriptors left): better than nothing, and said so. */
 function endGroup(group: number | null): TreeEnd {
-  try {
-    if (group !== null) process.kill(-group, "SIGKILL");
-  } catch {
-    // gone
-  }
+  if (group !== null) attempt(() => process.kill(-group, "SIGKILL"));
   return { found: 0, left: 1 };
 }
 

@@ -2,6 +2,7 @@
 // tree can be bounded by cgroups, which most users cannot write. So we look, twice a second, and end what is over.
 import { existsSync, readFileSync } from "node:fs";
 import { totalmem } from "node:os";
+import { attempt } from "../../platform/attempt.ts";
 import { type ProcessRow, procTable } from "./tree.ts";
 
 export type ProcessLimits = { memoryBytes: number; processes: number };
@@ -40,10 +41,8 @@ export function watchTree(pid: number, limits: ProcessLimits, onOver: WatchedTre
 }
 
 function look(): void {
-  const children = Map.groupBy(
-    procTable().filter(({ dead }) => !dead),
-    ({ parent }) => parent,
-  );
+  const alive = procTable().filter(({ dead }) => !dead);
+  const children = Map.groupBy(alive, ({ parent }) => parent);
   for (const [pid, { limits, onOver }] of watched) {
     const over = isOver(treeOf(pid, children), limits);
     if (over) onOver(over);
@@ -73,10 +72,4 @@ function proportional(pid: number): number {
   return [...sizes].reduce((total, [, size]) => total + Number(size) * 1024, 0);
 }
 
-function read(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return ""; // gone
-  }
-}
+const read = (path: string): string => attempt(() => readFileSync(path, "latin1")) ?? "";

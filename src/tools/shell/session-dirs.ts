@@ -1,9 +1,11 @@
 // Where a session's commands leave things, below HERMES_HOME/terminal: long outputs, its /tmp, the directory it is in.
-import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { createBounded } from "../../core/bounded.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
+import { attempt } from "../../platform/attempt.ts";
+import { replaceFile } from "../../platform/home.ts";
 import { createSweep, removeSessionDir, sessionDir } from "../../platform/session-dirs.ts";
 
 type SessionDir = { outputs: string; tmp: string };
@@ -25,7 +27,7 @@ export function createPlaces(home: string, log: Log) {
   }
 
   function cwd(session: string): string | null {
-    const known = inside.get(session) ?? read(join(dirOf(session), "cwd"));
+    const known = inside.get(session) ?? (attempt(() => readFileSync(join(dirOf(session), "cwd"), "utf8")) || null);
     if (known) inside.set(session, known);
     return known;
   }
@@ -33,10 +35,8 @@ export function createPlaces(home: string, log: Log) {
   /** Kept through restarts: what was approved for one directory must not run in another. */
   function setCwd(session: string, cwd: string): void {
     inside.set(session, cwd);
-    const file = join(dirOf(session), "cwd");
     try {
-      writeFileSync(`${file}.new`, cwd, { mode: 0o600 });
-      renameSync(`${file}.new`, file);
+      replaceFile(join(dirOf(session), "cwd"), cwd);
     } catch (error) {
       log("warn", "terminal.cwd_not_kept", { session, error: messageOf(error) });
     }
@@ -53,12 +53,4 @@ export function createPlaces(home: string, log: Log) {
     /** Removes what nobody has used for long, a part of it each time; not of these sessions. */
     sweep: createSweep(root),
   };
-}
-
-function read(file: string): string | null {
-  try {
-    return readFileSync(file, "utf8") || null;
-  } catch {
-    return null;
-  }
 }

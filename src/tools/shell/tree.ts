@@ -2,6 +2,7 @@
 // double fork) outlived a group kill in 3 of 6 shapes. So a process is ours by its group, by the marker in its
 // environment, or because its parent is ours; and we look again until nothing is left.
 import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+import { attempt } from "../../platform/attempt.ts";
 import { clock } from "../../platform/clock.ts";
 
 export type ProcessRow = {
@@ -83,11 +84,7 @@ async function clears(unclear: readonly ProcessRow[], tries: number): Promise<bo
   return false;
 }
 
-function look(
-  table: Table,
-  tree: ProcessTree,
-  known: Map<number, ProcessRow>,
-): { rows: ProcessRow[]; unclear: ProcessRow[] } {
+function look(table: Table, tree: ProcessTree, known: Map<number, ProcessRow>) {
   const { since = 0, spare } = tree;
   const group = tree.group?.() ?? null;
   const rows: ProcessRow[] = [];
@@ -119,12 +116,9 @@ async function allGone(table: Table, rows: ProcessRow[]): Promise<void> {
 
 /** The whole group in one step where there is one: the kernel lets nobody fork out of that. */
 function send(rows: ProcessRow[], signal: "SIGTERM" | "SIGSTOP" | "SIGKILL", group: number | null = null): void {
-  for (const pid of [...(group === null ? [] : [-group]), ...rows.map((row) => row.pid)])
-    try {
-      process.kill(pid, signal);
-    } catch {
-      // Gone by itself, or another user's (a set-uid program): the next look tells.
-    }
+  const pids = [...(group === null ? [] : [-group]), ...rows.map((row) => row.pid)];
+  // It may have gone by itself, or be another user's (a set-uid program): the next look tells.
+  for (const pid of pids) attempt(() => process.kill(pid, signal));
 }
 
 // ── The process table ─────────────────────────────────────────────────────────────────────────────────

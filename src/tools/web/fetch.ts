@@ -9,6 +9,7 @@ import * as z from "zod";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Gate, Tool, ToolResult } from "../../core/ports.ts";
 import { linked, unlessAborted } from "../../core/wait.ts";
+import { attempt } from "../../platform/attempt.ts";
 import { firstBytes } from "../../platform/capped.ts";
 import { clock } from "../../platform/clock.ts";
 import { asData, atMost, plain } from "../../platform/fence.ts";
@@ -147,13 +148,10 @@ export async function addressesOf(url: URL, options: WebOptions, signal: AbortSi
   return addresses;
 }
 
-async function resolved(host: string): Promise<Address[]> {
-  try {
-    return await lookup(host, { all: true });
-  } catch {
+const resolved = (host: string): Promise<Address[]> =>
+  lookup(host, { all: true }).catch(() => {
     throw new Refused(`there is no host ${host}, or the name could not be looked up`);
-  }
-}
+  });
 
 const only =
   (addresses: Address[]): LookupFunction =>
@@ -201,11 +199,8 @@ function decoded(bytes: Uint8Array, charset: string, type: string): string {
   const declared = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i;
   const found =
     charset || (isHtml(type) ? declared.exec(new TextDecoder("latin1").decode(bytes.subarray(0, 2048)))?.[1] : "");
-  try {
-    return new TextDecoder(found || "utf-8").decode(bytes);
-  } catch {
-    return new TextDecoder().decode(bytes); // an unknown charset
-  }
+  const decoder = attempt(() => new TextDecoder(found || "utf-8")) ?? new TextDecoder(); // an unknown charset
+  return decoder.decode(bytes);
 }
 
 const one = (header: string | string[] | undefined): string =>

@@ -1,6 +1,7 @@
 // Converts HTML to readable text: headings, lists, links, tables and code as in Markdown, without anything that a
 // reader of the page would not see.
 import { setImmediate } from "node:timers/promises";
+import { attempt } from "../../platform/attempt.ts";
 import { plain } from "../../platform/fence.ts";
 
 /** After each piece of this size, other work gets a turn. */
@@ -172,11 +173,7 @@ const LONGEST_JSON = 1_000_000;
 /** Indented, unless that would make it many times as long. */
 export function readJson(json: string): string {
   if (json.length > LONGEST_JSON || depthOf(json) > DEEPEST_JSON) return json;
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
+  return attempt(() => JSON.stringify(JSON.parse(json), null, 2)) ?? json;
 }
 
 function depthOf(json: string): number {

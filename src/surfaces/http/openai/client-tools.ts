@@ -1,10 +1,10 @@
 // Tools of the client. The answer to a request ends where the turn waits for results; the request that brings them goes on with
 // the same turn. It is found by the ids of the calls, which name their turn: nothing else is kept, so it is found by any process.
 import * as z from "zod";
-import { isPaused, newRun, type Run, takeEntry } from "../../../core/run.ts";
+import { isPaused, newRun, takeEntry } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { ClientTool, Entry, ModelOptions } from "../../../core/session.ts";
-import { problem } from "../server/problem.ts";
+import { problem, wrongField } from "../server/problem.ts";
 import type { WireMessage } from "./messages.ts";
 import { hexOf, type StartedTurn } from "./openai-turn.ts";
 
@@ -20,27 +20,21 @@ const ONLY_FUNCTIONS = "must be function: the agent brings all other tools itsel
 const type = z.literal("function", ONLY_FUNCTIONS);
 
 /** As /v1/chat/completions writes them, and as /v1/responses does. */
-export const chatTools = z
-  .array(z.looseObject({ type, function: declared }))
-  .max(MOST_TOOLS)
-  .nullish()
-  .describe("Functions of the client, besides the tools of the agent");
+const toolsLike = <Tool extends z.ZodType>(tool: Tool) =>
+  z.array(tool).max(MOST_TOOLS).nullish().describe("Functions of the client, besides the tools of the agent");
+export const chatTools = toolsLike(z.looseObject({ type, function: declared }));
 export const SERVER_LABEL = "hermes";
-export const responseTools = z
-  .array(
-    z.union([
-      declared.extend({ type }),
-      // The agent itself, as a client that can show approvals names it.
-      z.looseObject({
-        type: z.literal("mcp"),
-        server_label: z.literal(SERVER_LABEL),
-        require_approval: z.enum(["always", "never"]).nullish(),
-      }),
-    ]),
-  )
-  .max(MOST_TOOLS)
-  .nullish()
-  .describe("Functions of the client, besides the tools of the agent");
+export const responseTools = toolsLike(
+  z.union([
+    declared.extend({ type }),
+    // The agent itself, as a client that can show approvals names it.
+    z.looseObject({
+      type: z.literal("mcp"),
+      server_label: z.literal(SERVER_LABEL),
+      require_approval: z.enum(["always", "never"]).nullish(),
+    }),
+  ]),
+);
 const named = z.union([z.looseObject({ type, name }), z.looseObject({ type, function: z.looseObject({ name }) })]);
 export const toolChoice = z
   .union([z.enum(["none", "auto", "required"]), named])
@@ -67,9 +61,7 @@ export function choiceOf(
   if (typeof choice !== "object" || choice === null) return {};
   const tool = "function" in choice ? z.looseObject({ name }).parse(choice.function).name : choice.name;
   if (tools.some((one) => one.name === tool)) return { toolChoice: { tool } };
-  throw problem(400, "invalid_input", `tool_choice: there is no tool ${JSON.stringify(tool)}`, {
-    param: "tool_choice",
-  });
+  throw wrongField("tool_choice", `there is no tool ${JSON.stringify(tool)}`);
 }
 
 // ── Ids ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,10 +133,7 @@ const isGiven = (entries: readonly Entry[], call: string) =>
   entries.some((entry) => entry.kind === "decided" && entry.call === call && entry.by === CLIENT);
 
 /** Where the turn came to wait for one of these, and all that it waited for there. */
-function pauseOf(
-  entries: readonly Entry[],
-  isWanted: (call: string) => boolean,
-): (Pick<Run, "open"> & { seq: number }) | null {
+function pauseOf(entries: readonly Entry[], isWanted: (call: string) => boolean) {
   const run = newRun({ id: "", at: 0 });
   for (const entry of entries) {
     takeEntry(run, entry);

@@ -295,10 +295,7 @@ function leftBefore(): Problem {
 const connectionLost = (): Problem =>
   problem(502, "connection_lost", "The connection to the model was lost in the middle of the answer; ask again.");
 
-async function drop({ runtime, log }: Api, { id, session }: StartedTurn): Promise<void> {
-  try {
-    await runtime.stop({ session, turn: id });
-  } catch (error) {
-    log("warn", "http.unstopped", { session, turn: id, error: messageOf(error) });
-  }
-}
+const drop = ({ runtime, log }: Api, { id: turn, session }: StartedTurn) =>
+  runtime.stop({ session, turn }).catch((error: unknown) => {
+    log("warn", "http.unstopped", { session, turn, error: messageOf(error) });
+  });

@@ -68,9 +68,13 @@ export function createOutput({ id: run, part = 0 }: Pick<StartedTurn, "id" | "pa
     ];
   }
 
+  function proposal(call: string): { name: string; args: string } {
+    const { tool = "", args } = proposed.get(call) ?? {};
+    return { name: tool, args: JSON.stringify(args ?? {}) };
+  }
+
   function start(call: string): ItemEvent[] {
-    const { tool: name, args: given } = proposed.get(call) ?? { tool: "", args: {} };
-    const args = JSON.stringify(given ?? {});
+    const { name, args } = proposal(call);
     const shape = { type: "mcp_call", status: "in_progress", server_label: SERVER_LABEL, name, arguments: "" };
     const { at, item: empty, added } = add("mcp", { ...shape, output: null, error: null });
     const item = { ...empty, arguments: args };
@@ -86,23 +90,22 @@ export function createOutput({ id: run, part = 0 }: Pick<StartedTurn, "id" | "pa
 
   /** What the client is to do: it has all of it at once. */
   function request(turn: string, call: string, kind: "client" | "approval"): ItemEvent[] {
-    const { tool, args: given } = proposed.get(call) ?? { tool: "", args: {} };
-    const args = JSON.stringify(given ?? {});
+    const { name, args } = proposal(call);
     if (kind === "approval") {
       const id = clientCallId(turn, call, "mcpr");
-      const asked = { type: "mcp_approval_request", id, server_label: SERVER_LABEL, name: tool, arguments: args };
+      const asked = { type: "mcp_approval_request", id, server_label: SERVER_LABEL, name, arguments: args };
       const at = items.push(asked) - 1;
       return [
         { type: "response.output_item.added", output_index: at, item: asked },
         { type: "response.output_item.done", output_index: at, item: asked },
       ];
     }
-    const shape = { type: "function_call", status: "in_progress", call_id: clientCallId(turn, call), name: tool };
+    const shape = { type: "function_call", status: "in_progress", call_id: clientCallId(turn, call), name };
     const { added, ...place } = add("fc", { ...shape, arguments: "" });
     return [
       added,
       { type: "response.function_call_arguments.delta", ...within(place), delta: args },
-      { type: "response.function_call_arguments.done", ...within(place), name: tool, arguments: args },
+      { type: "response.function_call_arguments.done", ...within(place), name, arguments: args },
       finish(place, { status: "completed", arguments: args }),
     ];
   }

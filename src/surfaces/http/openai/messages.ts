@@ -3,7 +3,7 @@
 import * as z from "zod";
 import type { Image } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
-import { problem } from "../server/problem.ts";
+import { wrongField } from "../server/problem.ts";
 
 const part = z.union([
   z.looseObject({ type: z.enum(["text", "input_text", "output_text"]), text: z.string() }),
@@ -29,13 +29,10 @@ export function readConversation(list: readonly WireMessage[], where: string): C
   const last = list.findLastIndex(({ role }) => role !== "system" && role !== "developer");
   const asked = list[last];
   if (asked?.role !== "user" && asked?.role !== "tool")
-    throw problem(400, "invalid_input", `${where}: the last message must be the user's, or the result of a tool`, {
-      param: where,
-    });
+    throw wrongField(where, "the last message must be the user's, or the result of a tool");
   // A result that no turn waits for is told in words.
   const { text, images } = asked.role === "tool" ? { text: resultText(asked, where), images: [] } : read(asked, where);
-  if (!text.trim() && !images.length)
-    throw problem(400, "invalid_input", `${where}: the last message must not be empty`, { param: where });
+  if (!text.trim() && !images.length) throw wrongField(where, "the last message must not be empty");
   return {
     text: text.trim() ? text : "(see the picture)",
     images,
@@ -79,23 +76,18 @@ export function read({ content: given }: WireMessage, where: string): { text: st
     else if ("refusal" in one && typeof one.refusal === "string") texts.push(one.refusal);
     else if ("image_url" in one) images.push(toImage(one.image_url, where));
   }
-  if (images.length > MOST_IMAGES)
-    throw problem(400, "too_many_images", `${where}: at most ${MOST_IMAGES} pictures fit`, { param: where });
+  if (images.length > MOST_IMAGES) throw wrongField(where, `at most ${MOST_IMAGES} pictures fit`, "too_many_images");
   return { text: texts.join("\n"), images };
 }
+
+const NO_IMAGE = "a picture must be a data: URL in base64 (image/png, jpeg, gif or webp); addresses are not fetched";
 
 function toImage(given: unknown, where: string): Image {
   const named = typeof given === "object" && given !== null && "url" in given ? given.url : given;
   const url = typeof named === "string" ? named : "";
   const [, mime, data] = /^data:(image\/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=]+)$/.exec(url) ?? [];
-  if (!mime || !data)
-    throw problem(
-      400,
-      "invalid_image",
-      `${where}: a picture must be a data: URL in base64 (image/png, jpeg, gif or webp); addresses are not fetched`,
-      { param: where },
-    );
+  if (!mime || !data) throw wrongField(where, NO_IMAGE, "invalid_image");
   if (data.length > LARGEST_IMAGE)
-    throw problem(400, "image_too_large", `${where}: a picture has more than 5 MB; make it smaller`, { param: where });
+    throw wrongField(where, "a picture has more than 5 MB; make it smaller", "image_too_large");
   return { mime, data };
 }

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { FORMATS, isFormat, type Takes } from "../../../core/providers.ts";
 import type { ModelOptions } from "../../../core/session.ts";
 import { modelOptions, optionsOf } from "../runs/start.ts";
-import { problem } from "../server/problem.ts";
+import { wrongField } from "../server/problem.ts";
 import type { Api } from "../server/route.ts";
 
 /** What both protocols call by the same names. */
@@ -129,8 +129,8 @@ function takenBy({ settings }: Api, model: string | undefined): (what: Takes, pa
   const taken: readonly Takes[] = isFormat(format) ? FORMATS[format].takes : [];
   return (what, param) => {
     if (taken.includes(what)) return;
-    const text = `${param}: the endpoint of this model (${format}) does not take it; leave it out`;
-    throw problem(400, "unsupported_parameter", text, { param });
+    const needs = `the endpoint of this model (${format}) does not take it; leave it out`;
+    throw wrongField(param, needs, "unsupported_parameter");
   };
 }
 

@@ -1,7 +1,7 @@
 // What a client of /v1/responses sends, as what we keep.
 import * as z from "zod";
 import { type begin, modelOf, sessionId } from "../runs/start.ts";
-import { problem } from "../server/problem.ts";
+import { problem, wrongField } from "../server/problem.ts";
 import type { Api } from "../server/route.ts";
 import { choiceOf, responseTools, toolChoice, toolsOf } from "./client-tools.ts";
 import { createOutput } from "./items.ts";
@@ -122,14 +122,10 @@ export const repeatedOf = (body: ResponseBody): ResponseExtras =>
 
 export function requestOf(api: Api, body: ResponseBody, list: readonly WireMessage[]): Parameters<typeof begin>[2] {
   const { previous_response_id: previous, conversation } = body;
-  if (previous && conversation) {
-    const needs = "previous_response_id: cannot be used together with conversation; leave one of them out";
-    throw problem(400, "invalid_input", needs, { param: "previous_response_id" });
-  }
-  if (body.background && body.store === false) {
-    const needs = "background: needs store to be true, or nobody could read the response";
-    throw problem(400, "invalid_input", needs, { param: "background" });
-  }
+  if (previous && conversation)
+    throw wrongField("previous_response_id", "cannot be used together with conversation; leave one of them out");
+  if (body.background && body.store === false)
+    throw wrongField("background", "needs store to be true, or nobody could read the response");
   const said: Conversation =
     typeof body.input === "string"
       ? { text: body.input, images: [], history: [], instructions: "" }

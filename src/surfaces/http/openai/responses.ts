@@ -1,11 +1,10 @@
 // /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is kept.
-
 import * as z from "zod";
 import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { type Message, tokensIn, tokensOf } from "../../../core/transcript.ts";
 import { begin, echo, shownModel } from "../runs/start.ts";
-import { missing, type Problem, problem } from "../server/problem.ts";
+import { missing, type Problem, problem, wrongField } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { resultsIn, resume } from "./client-tools.ts";
@@ -135,10 +134,8 @@ export function responseRoutes(api: Api): Route[] {
         const run = await found(id);
         if (query.get("stream") !== "true") return ok(await read(api, run));
         const after = query.get("starting_after") ?? "-1";
-        if (!/^-?\d{1,15}$/.test(after)) {
-          const needs = "starting_after: must be a sequence_number of this response";
-          throw problem(400, "invalid_input", needs, { param: "starting_after" });
-        }
+        if (!/^-?\d{1,15}$/.test(after))
+          throw wrongField("starting_after", "must be a sequence_number of this response");
         const turn = await placed(runtime, run);
         await stream((signal) => rest(events({ api, turn, given: null }, signal), Number(after)), { stays: true });
         return streamed;
@@ -206,11 +203,7 @@ async function placed(runtime: Runtime, { id, session, part }: FoundResponse): P
   return part ? { id, session, part, cursor: String(part) } : { id, session, cursor: String((first?.seq ?? 1) - 1) };
 }
 
-async function read(
-  api: Api,
-  { id, session, joined, part }: FoundResponse,
-  given: ResponseExtras | null = null,
-): Promise<Record<string, unknown>> {
+async function read(api: Api, { id, session, joined, part }: FoundResponse, given: ResponseExtras | null = null) {
   const own = await api.runtime.turn(id);
   const rest = joined ? await api.runtime.turn(joined) : [];
   const from = rest.findIndex((entry) => entry.kind === "joined" && entry.input === id);
@@ -222,7 +215,7 @@ async function read(
     if (seen.rests()) break;
   }
   const run = seen.run() ?? newRun({ id, at: 0 });
-  return responseOf(api, { run, part, session, output, given, rests: seen.rests() });
+  return responseOf(api, { run, session, output, given, rests: seen.rests() }, part);
 }
 
 /** `given`: the fields of the request that is being answered; null: those that were stored with it. */
@@ -232,7 +225,7 @@ async function wait({ api, turn, given }: Watched, signal: AbortSignal): Promise
   const output = await outputSoFar(api, turn);
   for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
     if ("entry" in update) output.take(update.entry);
-    if (rests) return responseOf(api, { run, part: turn.part, session: turn.session, output, given, rests });
+    if (rests) return responseOf(api, { run, session: turn.session, output, given, rests }, turn.part);
   }
   throw leftBefore(turn);
 }
@@ -272,16 +265,10 @@ function cutShortOf({ status, endedBy }: Run): { reason: string } | null {
   return { reason: endedBy === "filter" ? "content_filter" : "max_output_tokens" };
 }
 
-type Made = {
-  run: Run;
-  part: number | undefined;
-  session: string;
-  output: TurnOutput;
-  given: ResponseExtras | null;
-  rests: boolean;
-};
+type Made = Pick<StartedTurn, "session"> & Pick<Watched, "given"> & { run: Run; output: TurnOutput; rests: boolean };
 
-function responseOf(api: Api, { run, part = 0, session, output, given, rests }: Made): Record<string, unknown> {
+function responseOf(api: Api, made: Made, part = 0): Record<string, unknown> {
+  const { run, session, output, given, rests } = made;
   const input = output.input();
   const { options = {}, instructions = null } = input ?? {};
   const conversation = session.startsWith(CONVERSATION) ? { id: session.slice(CONVERSATION.length) } : null;
@@ -370,8 +357,8 @@ async function* events({ api, turn, given }: Watched, signal: AbortSignal): Asyn
   try {
     let begun = false;
     for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
-      const made = { run, part: turn.part, session: turn.session, output, given, rests };
-      const told = (type: string) => frame({ type, response: responseOf(api, made) });
+      const made = { run, session: turn.session, output, given, rests };
+      const told = (type: string) => frame({ type, response: responseOf(api, made, turn.part) });
       if ("delta" in update) yield* output.hear(update.delta).map(frame);
       // There is no event that takes back what was sent.
       if ("reset" in update) return void (yield wrong(connectionLost(turn)));

@@ -1,6 +1,5 @@
 // What a client of a run is told: each entry of its turn as the events of the wire contract. Kept small, because every
 // viewer has one: a thousand of them hold no texts.
-
 import { newRun, type Run, takeEntry } from "../../../core/run.ts";
 import type { Entry, InputKind, RecoveryKind, Scope } from "../../../core/session.ts";
 import { childSession } from "../../../core/session-key.ts";

@@ -4,7 +4,7 @@ import { SCOPES } from "../../../conversation/choice.ts";
 import { isOver, type Run } from "../../../core/run.ts";
 import { type Ask, type Entry, MODES } from "../../../core/session.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
-import { problem } from "../server/problem.ts";
+import { problem, wrongField } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { cutShortBy, lastEventOf, RUN_EVENTS, usageOf } from "./events.ts";
 import {
@@ -20,7 +20,7 @@ import {
   sessionKeyOf,
   shownModel,
 } from "./start.ts";
-import { checkPlace, watchRun } from "./watch.ts";
+import { checkPlace, watchingOf, watchRun } from "./watch.ts";
 
 const route = routeTagged("runs");
 
@@ -113,9 +113,7 @@ export function runRoutes(api: Api): Route[] {
   async function checkOffered(run: Run, calls: readonly string[], choice: string): Promise<void> {
     const asks = (await asksOf(run, calls)).filter(({ kind }) => kind === "approval");
     const offered = asks.find(({ choices }) => !choices.includes(choice))?.choices;
-    if (!offered) return;
-    const needs = `choice: must be one of ${offered.join(", ")} here`;
-    throw problem(400, "invalid_approval_choice", needs, { param: "choice" });
+    if (offered) throw wrongField("choice", `must be one of ${offered.join(", ")} here`, "invalid_approval_choice");
   }
 
   return [
@@ -182,10 +180,9 @@ export function runRoutes(api: Api): Route[] {
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
         // EventSource would come back for ever.
         if (await checkPlace(runtime, id, session, after)) return { status: 204 };
-        const now = () => api.clock.now() / 1_000;
-        const watching = { runtime, run: id, session, showReasoning: settings.showReasoning, now };
         await stream(async function* (signal) {
-          for await (const { id: place, event } of watchRun(watching, after, signal)) yield { id: place, data: event };
+          for await (const { id: place, event } of watchRun(watchingOf(api, id, session), after, signal))
+            yield { id: place, data: event };
         });
         return streamed;
       },
@@ -209,10 +206,7 @@ export function runRoutes(api: Api): Route[] {
         const words =
           body.choice === undefined && body.answer !== undefined && (await asksInWords(run, body.request_id));
         const choice = words ? "once" : CHOICES.find((one) => one === given);
-        if (!choice) {
-          const needs = `choice: must be one of ${CHOICES.join(", ")}`;
-          throw problem(400, "invalid_approval_choice", needs, { param: "choice" });
-        }
+        if (!choice) throw wrongField("choice", `must be one of ${CHOICES.join(", ")}`, "invalid_approval_choice");
         if (isOver(run))
           throw problem(409, "approval_not_active", "The run is over: nothing of it waits for an answer.");
         const all = body.all === true || body.resolve_all === true; // a text such as "false" is not a yes
@@ -240,8 +234,7 @@ export function runRoutes(api: Api): Route[] {
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
         const said = [body.input, body.message, body.text].find((given) => given?.trim());
-        if (!said)
-          throw problem(400, "invalid_steer_input", "input: must be the text to steer with", { param: "input" });
+        if (!said) throw wrongField("input", "must be the text to steer with", "invalid_steer_input");
         const by = sessionKeyOf(headers);
         const receipt = await runtime.accept({
           session: run.session,

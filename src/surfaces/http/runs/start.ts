@@ -1,5 +1,4 @@
 // What every route that starts a turn shares: headers, sessions, models, and the door into the runtime.
-
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
@@ -7,7 +6,7 @@ import { pagesOf } from "../../../core/pages.ts";
 import type { AcceptRequest, Receipt, Runtime } from "../../../core/runtime.ts";
 import type { Entry, ModelOptions } from "../../../core/session.ts";
 import { RUN } from "../../../core/session-key.ts";
-import { missing, type Problem, problem } from "../server/problem.ts";
+import { missing, type Problem, problem, wrongField } from "../server/problem.ts";
 import { type Api, draining } from "../server/route.ts";
 import { attemptOf, digestOf } from "./retries.ts";
 import type { RunPermit } from "./run-limit.ts";
@@ -49,7 +48,7 @@ export function modelOf(
   const of = settings.models.find((one) => one.startsWith(`${provider}:`));
   if (!of) {
     const known = [...new Set(settings.models.map((one) => one.split(":", 1)[0]))].join(", ");
-    throw problem(400, "provider_not_configured", `provider: must be one of ${known}`, { param: "provider" });
+    throw wrongField("provider", `must be one of ${known}`, "provider_not_configured");
   }
   return named ? `${provider}:${named}` : of;
 }

@@ -1,6 +1,5 @@
 // The events of one run, from any place on. An id is `<place in the session>-<tag of the run>`, and exactly what follows it
 // is sent: also to a viewer that comes late, or again after the server was restarted (I20).
-
 import { createHash } from "node:crypto";
 import { endsTurn, followTurn } from "../../../conversation/follow-turn.ts";
 import { placeOf } from "../../../core/cursor.ts";
@@ -9,15 +8,14 @@ import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { problem } from "../server/problem.ts";
+import type { Api } from "../server/route.ts";
 import { createReporter, type RunWireEvent } from "./events.ts";
 
 export type WatchEvent = RunWireEvent & { run_id: string; timestamp: number };
-type Watching = {
-  runtime: Runtime;
-  run: string;
-  session: string;
-  showReasoning: boolean;
-  now(): number;
+/** `now`: in seconds. */
+type Watching = { runtime: Runtime; run: string; session: string; showReasoning: boolean; now(): number };
+export const watchingOf = ({ runtime, settings, clock }: Api, run: string, session: string): Watching => {
+  return { runtime, run, session, showReasoning: settings.showReasoning, now: () => clock.now() / 1_000 };
 };
 /** Where a viewer is: behind this cursor, and behind so many events of the entry that comes next. */
 type ViewedRun = { cursor: string; seq: number; chars: number; told: number };

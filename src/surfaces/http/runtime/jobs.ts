@@ -1,5 +1,4 @@
 // /api/jobs: what the scheduler does and when, for `hermes cron` and for programs.
-
 import * as z from "zod";
 import { type Job, type JobRefused, jobToJson, type RunningJobs, type When } from "../../../core/jobs.ts";
 import { deliverOf, durationText, routeTo, wishedTime } from "../../../core/schedule-text.ts";

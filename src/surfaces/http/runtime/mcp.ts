@@ -1,5 +1,4 @@
 // /mcp: the tools of `hermes mcp-serve` over streamable HTTP, for whoever has the key.
-
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import * as z from "zod";
@@ -29,14 +28,11 @@ export const mcpRoutes = (answer: (request: Request) => Promise<Response>): Rout
         const value = request.headers[name];
         if (typeof value === "string") headers.set(name, value);
       }
-      const {
-        status,
-        headers: sent,
-        body: content,
-      } = await answer(new Request("http://localhost/mcp", { method: "POST", headers, body, signal: gone.signal }));
-      response.writeHead(status, Object.fromEntries(sent));
+      const asked = new Request("http://localhost/mcp", { method: "POST", headers, body, signal: gone.signal });
+      const answered = await answer(asked);
+      response.writeHead(answered.status, Object.fromEntries(answered.headers));
       // A client that leaves in the middle is no failure.
-      if (content) await pipeline(Readable.fromWeb(content), response).catch(() => {});
+      if (answered.body) await pipeline(Readable.fromWeb(answered.body), response).catch(() => {});
       else response.end();
       return streamed;
     },

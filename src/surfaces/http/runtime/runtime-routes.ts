@@ -1,13 +1,12 @@
 // The runtime over HTTP, method by method and unchanged, so that a terminal elsewhere can work as if it were here. Like the
 // runtime, and unlike the routes for people, it says false where nothing was to be done, and takes sessions that are still new.
-
 import * as z from "zod";
 import { placeOf } from "../../../core/cursor.ts";
 import type { AcceptRequest } from "../../../core/runtime.ts";
 import { EFFORTS, MODES } from "../../../core/session.ts";
 import { LARGEST_IMAGE, MOST_IMAGES } from "../openai/messages.ts";
 import { foundRun, idempotencyKeyOf, one, sessionId, sessionKeyOf } from "../runs/start.ts";
-import { parse } from "../server/body.ts";
+import { meaningsIn, parse } from "../server/body.ts";
 import { missing, problem } from "../server/problem.ts";
 import { type Api, list, ok, type Route, routeTagged, streamed } from "../server/route.ts";
 
@@ -54,14 +53,15 @@ const restoreBody = z.looseObject({
   turns: z.array(runName).max(100).optional().describe("Several runs, the newest first"),
   preview: z.boolean().optional().describe("Change nothing, and answer what would change"),
 });
+const count = (most: number, usual: number) => z.coerce.number().int().min(1).max(most).default(usual);
 const entriesQuery = z.object({
-  after: z.coerce.number().int().min(0).default(0),
-  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+  after: z.coerce.number().int().min(0).default(0).describe("Only entries after this number"),
+  limit: count(1_000, 100).describe("The number of entries, 1 to 1000 (100); fewer if they are long"),
 });
 const searchQuery = z.object({
-  q: z.string().max(1_000),
-  session: z.string().max(512).optional(),
-  limit: z.coerce.number().int().min(1).max(200).default(20),
+  q: z.string().max(1_000).describe("The words to find"),
+  session: z.string().max(512).optional().describe("Only sessions whose id begins with this"),
+  limit: count(200, 20).describe("The number of results, 1 to 200 (20)"),
 });
 
 const ACCEPTED = {
@@ -221,10 +221,7 @@ export function mirrorRoutes(api: Api): Route[] {
 
     route("GET", "/api/sessions/:id/entries", {
       summary: "Read the journal of a session; an empty list is the end",
-      query: {
-        after: "Only entries after this number",
-        limit: "The number of entries, 1 to 1000 (100); fewer if they are long",
-      },
+      query: meaningsIn(entriesQuery),
       answers: { 200: "The list" },
       async handle({ params: { id = "" }, query }) {
         const { after, limit } = parse(entriesQuery, Object.fromEntries(query));
@@ -235,11 +232,7 @@ export function mirrorRoutes(api: Api): Route[] {
     route("GET", "/api/search", {
       summary: "Search messages, best match first",
       exampleQuery: { q: "invoice" },
-      query: {
-        q: "The words to find",
-        session: "Only sessions whose id begins with this",
-        limit: "The number of results, 1 to 200 (20)",
-      },
+      query: meaningsIn(searchQuery),
       answers: { 200: "The list", 400: "`q` is missing" },
       async handle({ query }) {
         const { q, session, limit } = parse(searchQuery, Object.fromEntries(query));

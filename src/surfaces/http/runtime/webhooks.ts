@@ -1,6 +1,6 @@
 // The ends of runs that nobody could be told of: to look at, to try again, to forget.
 import type { Announcement } from "../../../core/store.ts";
-import { problem } from "../server/problem.ts";
+import { problem, wrongField } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("webhooks");
@@ -72,5 +72,5 @@ function whole(query: URLSearchParams, name: string, usual: number): number {
   const given = query.get(name) ?? "";
   if (given === "") return usual;
   if (/^\d{1,15}$/.test(given)) return Number(given);
-  throw problem(400, "invalid_query", `${name}: must be a whole number`, { param: name });
+  throw wrongField(name, "must be a whole number", "invalid_query");
 }

@@ -98,6 +98,10 @@ export const parse = <T extends z.ZodType>(schema: T, value: unknown): z.output<
   throw problem(400, null, cut(text, LONGEST_MESSAGE), { param: field || null });
 };
 
+/** The parameters of a query and what they mean, for the documentation. */
+export const meaningsIn = ({ shape }: z.ZodObject): Record<string, string> =>
+  Object.fromEntries(Object.entries<z.ZodType>(shape).map(([name, { description = "" }]) => [name, description]));
+
 type Complaint = { path: PropertyKey[]; message: string };
 
 /** Of the ways to write a field, the one that fits furthest is the one that was meant; if none fits, all are named. */

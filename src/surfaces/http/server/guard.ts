@@ -3,6 +3,7 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
+import { createBounded } from "../../../core/bounded.ts";
 import type { Clock } from "../../../core/ports.ts";
 import { BODY_LIMIT, bodyTooLarge, PEER_BODY_LIMIT } from "./body.ts";
 import { type Problem, problem, withHeaders } from "./problem.ts";
@@ -211,7 +212,7 @@ const createFailures = (clock: Clock) => {
 
 /** Asked with each request: seconds to wait when this address has used up its minute, else null. 0: no limit. */
 export const createRateLimit = ({ perMinute, clock }: { perMinute: number; clock: Clock }) => {
-  const buckets = new Map<string, { tokens: number; at: number }>(); // used last comes last
+  const buckets = createBounded<{ tokens: number; at: number }>(MOST_BUCKETS);
   const perMs = perMinute / MINUTE;
 
   return (address: string | undefined): number | null => {
@@ -221,19 +222,9 @@ export const createRateLimit = ({ perMinute, clock }: { perMinute: number; clock
     const { tokens, at } = buckets.get(place) ?? { tokens: perMinute, at: now };
     const filled = Math.min(perMinute, tokens + (now - at) * perMs);
     const allowed = filled > 1 - ROUNDING;
-    buckets.delete(place);
     buckets.set(place, { tokens: allowed ? filled - 1 : filled, at: now });
-    forget(now);
     return allowed ? null : Math.ceil((1 - filled) / perMs / 1000);
   };
-
-  /** A bucket that is full again is as good as none; beyond the limit the one that rested longest goes. */
-  function forget(now: number): void {
-    for (const [place, { at }] of buckets) {
-      if (now - at < MINUTE && buckets.size <= MOST_BUCKETS) return;
-      buckets.delete(place);
-    }
-  }
 };
 
 /** Who counts as one: an IPv4 address, however it is written, or an IPv6 network of 64 bits, which is one customer's. */

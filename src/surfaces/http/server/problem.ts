@@ -25,6 +25,10 @@ export class Problem extends Error {
 export const problem = (status: number, code: string | null, message: string, more?: ProblemDetails): Problem =>
   new Problem(status, code, message, more);
 
+/** What a field of the request must be, or why it cannot be given. */
+export const wrongField = (param: string, needs: string, code = "invalid_input"): Problem =>
+  problem(400, code, `${param}: ${needs}`, { param });
+
 /** `what`: "run", with the code `run_not_found`. */
 export const missing = (what: string, id: string): Problem =>
   problem(404, `${what}_not_found`, `There is no ${what} ${JSON.stringify(id.slice(0, 60))}.`);

@@ -8,7 +8,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Mode, Unattended } from "../../../core/session.ts";
 import type { Retries } from "../runs/retries.ts";
 import type { LiveRuns } from "../runs/run-limit.ts";
-import { type Problem, problem } from "./problem.ts";
+import { type Problem, problem, wrongField } from "./problem.ts";
 import { type SseFrame, stream } from "./sse.ts";
 
 /** What the handlers work with. */
@@ -144,8 +144,8 @@ export const draining = (): Problem =>
   problem(503, "gateway_draining", "The server is about to restart and takes no new work; try again soon.", SOON);
 
 const REFUSALS: Record<RefusalCode, (message: string) => Problem> = {
-  empty_text: (message) => problem(400, "invalid_input", `input: ${message}`, { param: "input" }),
-  text_too_long: (message) => problem(400, "input_too_long", `input: ${message}`, { param: "input" }),
+  empty_text: (message) => wrongField("input", message),
+  text_too_long: (message) => wrongField("input", message, "input_too_long"),
   invalid_mode: (message) => problem(400, "invalid_mode", message, { param: "mode" }),
   invalid_session: (message) => problem(400, "invalid_session_id", message, { param: "session_id" }),
   invalid_key: (message) => problem(400, "invalid_idempotency_key", message),

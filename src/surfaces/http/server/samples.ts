@@ -1,5 +1,6 @@
 // What is worth counting in the journal, as it is written. It looks at entries that are durable and may never throw: the
 // engine waits for it.
+import { createBounded } from "../../../core/bounded.ts";
 import type { Entry, RecoveryKind } from "../../../core/session.ts";
 
 export type Sample =
@@ -24,7 +25,7 @@ const MOST_TOOLS = 100;
 const OTHER = "other";
 
 export function createTally(give: (sample: Sample) => void): (entry: Entry) => void {
-  const turns = new Map<string, TurnSample>();
+  const turns = createBounded<TurnSample>(MOST_TURNS);
   const tools = new Set<string>();
 
   const count = (counter: Counted, labels: Record<string, string> = {}, by = 1) => {
@@ -35,11 +36,7 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
   };
 
   function turnOf(id: string): TurnSample {
-    const known = turns.get(id);
-    if (known) return known;
-    const [oldest] = turns.keys();
-    if (turns.size >= MOST_TURNS && oldest !== undefined) turns.delete(oldest);
-    const turn: TurnSample = { calls: new Map() };
+    const turn = turns.get(id) ?? { calls: new Map() };
     turns.set(id, turn);
     return turn;
   }
@@ -56,9 +53,9 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
         turnOf(id).accepted = at;
         return count("inputs", { applied: entry.applied });
       case "joined":
-        return void turns.delete(entry.input);
+        return turns.delete(entry.input);
       case "withdrawn":
-        return void turns.delete(id);
+        return turns.delete(id);
       case "began":
         time("queue_wait", turns.get(id)?.accepted, at);
         turnOf(id).began = at;

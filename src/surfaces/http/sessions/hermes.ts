@@ -22,13 +22,9 @@ export const aSession = z.looseObject({
 });
 
 /** What its clients set on a session, and we only keep. */
-export type SessionMarks = {
+export type SessionMarks = Partial<Record<"pinned" | "archived" | "hidden" | "unread", boolean>> & {
   end_reason?: string | null;
   ended_at?: number | null;
-  pinned?: boolean;
-  archived?: boolean;
-  hidden?: boolean;
-  unread?: boolean;
   model?: string;
 };
 const MARKS = "session-marks/";

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/store.ts";
-import { problem } from "../server/problem.ts";
+import { wrongField } from "../server/problem.ts";
 import { sourceOf } from "./hermes.ts";
 
 export type SessionItem = SessionSummary & { snippet?: string };
@@ -33,10 +33,7 @@ export async function listFrom(
 }
 const PAGE = 200;
 
-async function list(
-  runtime: Runtime,
-  { place, limit, q, which }: SessionQuery,
-): Promise<{ rows: SessionItem[]; next: PagePlace | null }> {
+async function list(runtime: Runtime, { place, limit, q, which }: SessionQuery) {
   const said = place && "said" in place ? place.said : null;
   const after = place && "session" in place ? { after: place } : {};
   const titled = q ? { titled: q } : {};
@@ -87,7 +84,6 @@ export function placeIn(cursor: string | undefined): PagePlace | null {
   try {
     return placeShape.parse(JSON.parse(Buffer.from(cursor, "base64url").toString()));
   } catch {
-    const text = "after: is not a place in this list; use `next` of the page before";
-    throw problem(400, "invalid_cursor", text, { param: "after" });
+    throw wrongField("after", "is not a place in this list; use `next` of the page before", "invalid_cursor");
   }
 }

@@ -1,5 +1,4 @@
 // /api/sessions: list, search, make, read, rename, fork, delete, and talk in a session.
-
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
 import { pastTurns, previewFiles, rollback } from "../../../conversation/rewind.ts";
@@ -11,10 +10,10 @@ import { message, readConversation } from "../openai/messages.ts";
 import { begunProblem, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
 import { usageOf } from "../runs/events.ts";
 import { begin, echo, modelOf, sessionId } from "../runs/start.ts";
-import { watchRun } from "../runs/watch.ts";
+import { watchingOf, watchRun } from "../runs/watch.ts";
 import { mirrorRoutes } from "../runtime/runtime-routes.ts";
-import { parse } from "../server/body.ts";
-import { missing, problem } from "../server/problem.ts";
+import { meaningsIn, parse } from "../server/body.ts";
+import { missing, problem, wrongField } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { aSession, marksOf, messageRow, namedFrames, sessionRecord, setMarks } from "./hermes.ts";
 import { cursorOf, listFrom, placeIn, type SessionItem } from "./list.ts";
@@ -84,23 +83,26 @@ const MOST_MESSAGES = 1_000;
 const limit = (usual: number) => z.coerce.number().int().min(1).max(200).default(usual);
 const yes = z.enum(["true", "false"]).default("false");
 const listQuery = z.object({
-  limit: limit(50),
-  after: z.string().optional(),
-  q: z.string().trim().max(1_000).default(""),
-  children: yes,
-  active: yes,
-  prefix: z.string().max(512).default(""),
-  offset: z.coerce.number().int().min(0).max(100_000).default(0),
-  source: z.string().max(100).default(""),
-  include_children: yes,
-  counts: z.enum(["true", "false"]).default("true"),
+  limit: limit(50).describe("The number of sessions, 1 to 200 (50)"),
+  after: z.string().optional().describe("The value of `next` in the previous page"),
+  q: z.string().trim().max(1_000).default("").describe("Search for this text, first in titles, then in messages"),
+  children: yes.describe("`true`: also child sessions"),
+  active: yes.describe("`true`: only sessions with a running turn"),
+  prefix: z.string().max(512).default("").describe("Only sessions whose id begins with this"),
+  offset: z.coerce.number().int().min(0).max(100_000).default(0).describe("The number of sessions to skip"),
+  source: z.string().max(100).default("").describe("Only sessions from this source: cli, telegram, api_server, …"),
+  include_children: yes.describe("Another name for `children`"),
+  counts: z
+    .enum(["true", "false"])
+    .default("true")
+    .describe("`false`: without the numbers of messages and tokens, which have to be counted"),
 });
 const saidQuery = z.object({
-  after: z.coerce.number().min(0).default(0),
-  limit: limit(100),
-  full: yes,
-  offset: z.coerce.number().int().min(0).optional(),
-  order: z.enum(["oldest", "latest"]).optional(),
+  after: z.coerce.number().min(0).default(0).describe("The value of `next` in the previous page"),
+  limit: limit(100).describe("The number of messages, 1 to 200 (100)"),
+  full: yes.describe("`true`: whole tool results, not only the first 10,000 characters"),
+  offset: z.coerce.number().int().min(0).optional().describe("The number of messages to skip"),
+  order: z.enum(["oldest", "latest"]).optional().describe("`latest`: the last page instead of the first"),
 });
 
 export function sessionRoutes(api: Api): Route[] {
@@ -115,18 +117,7 @@ export function sessionRoutes(api: Api): Route[] {
   return [
     route("GET", "/api/sessions", {
       summary: "List or search sessions, the last changed first",
-      query: {
-        limit: "The number of sessions, 1 to 200 (50)",
-        after: "The value of `next` in the previous page",
-        q: "Search for this text, first in titles, then in messages",
-        children: "`true`: also child sessions",
-        active: "`true`: only sessions with a running turn",
-        prefix: "Only sessions whose id begins with this",
-        offset: "The number of sessions to skip",
-        source: "Only sessions from this source: cli, telegram, api_server, …",
-        include_children: "Another name for `children`",
-        counts: "`false`: without the numbers of messages and tokens, which have to be counted",
-      },
+      query: meaningsIn(listQuery),
       answers: { 200: "A page of the list", 400: "A parameter is wrong" },
       gives: z.looseObject({ object: z.literal("list"), data: z.array(aSession), next: z.string().nullable() }),
       async handle({ query }) {
@@ -176,9 +167,8 @@ export function sessionRoutes(api: Api): Route[] {
         await found(id);
         const other = Object.keys(marks).find((field) => !(field in changeBody.shape));
         if (other !== undefined || (name === undefined && !Object.keys(marks).length)) {
-          const param = other ?? "title";
-          const text = `${param}: only ${Object.keys(changeBody.shape).join(", ")} can be set`;
-          throw problem(400, "unsupported_session_field", text, { param });
+          const needs = `only ${Object.keys(changeBody.shape).join(", ")} can be set`;
+          throw wrongField(other ?? "title", needs, "unsupported_session_field");
         }
         if (name !== undefined) await runtime.retitle(id, name);
         const { end_reason: end, pinned, archived, hidden, unread } = marks;
@@ -207,13 +197,7 @@ export function sessionRoutes(api: Api): Route[] {
 
     route("GET", "/api/sessions/:id/messages", {
       summary: "List the messages and tool calls of a session, oldest first",
-      query: {
-        after: "The value of `next` in the previous page",
-        limit: "The number of messages, 1 to 200 (100)",
-        full: "`true`: whole tool results, not only the first 10,000 characters",
-        offset: "The number of messages to skip",
-        order: "`latest`: the last page instead of the first",
-      },
+      query: meaningsIn(saidQuery),
       answers: { 200: "A page of the list", 404: "No session has this id" },
       async handle({ params: { id = "" }, query }) {
         const asked = parse(saidQuery, Object.fromEntries(query));
@@ -290,7 +274,7 @@ export function sessionRoutes(api: Api): Route[] {
       answers: { 200: "It is chosen", 400: "No model was named", 404: "No session has this id" },
       async handle({ params: { id = "" }, body: { model, provider } }) {
         await found(id);
-        if (!model) throw problem(400, "missing_model", "model: must be the name of a model", { param: "model" });
+        if (!model) throw wrongField("model", "must be the name of a model", "missing_model");
         await setMarks(runtime, id, { model: modelOf(api, model, provider) ?? model });
         const requested = { provider: provider ?? "", model };
         const chosen = { ...requested, route_source: "raw_request", requested, model_lock: "accepted" };
@@ -329,7 +313,7 @@ export function sessionRoutes(api: Api): Route[] {
         await stream(
           async function* (signal) {
             yield frames.started(first);
-            for await (const { id: place, event } of watchRun(watching(run, id), "", signal))
+            for await (const { id: place, event } of watchRun(watchingOf(api, run, id), "", signal))
               yield* await frames.of(event, place);
           },
           { headers: { ...echo(headers), "X-Hermes-Session-Id": id } },
@@ -344,7 +328,7 @@ export function sessionRoutes(api: Api): Route[] {
   async function chat(session: string, body: z.output<typeof chatBody>, headers: IncomingHttpHeaders) {
     await found(session);
     const { text, images } = wordsIn(body);
-    if (!text) throw problem(400, "missing_message", "message: must be the text to say", { param: "message" });
+    if (!text) throw wrongField("message", "must be the text to say", "missing_message");
     const { mode } = body;
     const instructions = body.instructions ?? body.system_message;
     const model = modelOf(api, body.model) ?? (await marksOf(runtime, session)).model;
@@ -400,9 +384,6 @@ export function sessionRoutes(api: Api): Route[] {
     return { ...session, ...shown(summary), session };
   }
 
-  function watching(run: string, session: string) {
-    return { runtime, run, session, showReasoning: settings.showReasoning, now };
-  }
   function now() {
     return api.clock.now() / 1_000;
   }

@@ -1,5 +1,4 @@
 // What keys do. A text stays in the editor until it is durable; what is typed meanwhile comes after it.
-
 import { isKeyRelease, Key, matchesKey } from "@earendil-works/pi-tui";
 import type { Facts } from "../../../conversation/facts.ts";
 import { MODE } from "../../../conversation/modes.ts";

@@ -1,6 +1,5 @@
 // The screen of `hermes chat`, the view on pi-tui: a transcript that only grows, below it what moves, then the choices of a
 // question, the editor, what waits, and the status bar.
-
 import { truncateToWidth } from "@earendil-works/pi-tui";
 import { TERMINAL_COMMANDS } from "../../../conversation/commands/commands.ts";
 import type { Facts } from "../../../conversation/facts.ts";

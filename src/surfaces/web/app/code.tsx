@@ -1,5 +1,4 @@
 // Code with colours and a button to copy it. Diffs are coloured by their first signs, languages by highlight.js.
-
 import core from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
 import css from "highlight.js/lib/languages/css";

@@ -138,10 +138,11 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
           }}
         />
         <div class="bar line">
-          <label class="quiet soft" title="Attach pictures">
+          <label class="button quiet soft" title="Attach pictures">
             <Icon name="picture" />
             <input
               type="file"
+              class="unseen"
               accept={TYPES.join(",")}
               multiple
               aria-label="Attach pictures"
@@ -218,14 +219,11 @@ function Queue({ conversation: { session, facts } }: { conversation: Conversatio
   );
 }
 
-const pictureOf = (file: File): Promise<Image> =>
-  new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.addEventListener("load", () => {
-      const [, mime = "", data = ""] =
-        /^data:([^;]+);base64,(.*)$/s.exec(typeof reader.result === "string" ? reader.result : "") ?? [];
-      resolve({ mime, data });
-    });
-    reader.addEventListener("error", () => reject(reader.error ?? new Error("The picture cannot be read.")));
-    reader.readAsDataURL(file);
-  });
+async function pictureOf(file: File): Promise<Image> {
+  const reader = new FileReader();
+  const read = new Promise((done) => reader.addEventListener("loadend", done));
+  reader.readAsDataURL(file);
+  await read;
+  if (typeof reader.result !== "string") throw reader.error ?? new Error("The picture cannot be read.");
+  return { mime: file.type, data: reader.result.slice(reader.result.indexOf(",") + 1) };
+}

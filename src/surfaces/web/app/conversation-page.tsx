@@ -113,14 +113,11 @@ function Head({ conversation }: { conversation: ConversationView }) {
 
 function ModelChoice({ conversation, chosen }: { conversation: ConversationView; chosen: string | undefined }) {
   const [[first = "default", ...others], setAll] = useState<readonly string[]>([]);
-  useEffect(
-    () =>
-      void models().then(
-        ({ names }) => setAll(names),
-        () => {},
-      ),
-    [],
-  );
+  useEffect(() => {
+    models()
+      .then(({ names }) => setAll(names))
+      .catch(() => {});
+  }, []);
   const known = chosen && !others.includes(chosen) ? [chosen, ...others] : others;
   return (
     <Select
@@ -141,16 +138,9 @@ function Menu({ conversation, title }: { conversation: ConversationView; title: 
     setOpen(false);
     setSure(false);
   };
-  const item = (name: string, act: () => void, kind = "") => (
+  const item = (name: string, act: () => unknown, kind = "", leaves = close) => (
     <li>
-      <button
-        type="button"
-        class={kind}
-        onClick={() => {
-          act();
-          close();
-        }}
-      >
+      <button type="button" class={kind} onClick={() => (act(), leaves())}>
         {name}
       </button>
     </li>
@@ -178,18 +168,17 @@ function Menu({ conversation, title }: { conversation: ConversationView; title: 
           {item("Roll back further…", () => order(conversation, "/rollback"))}
           {item("Branch from here", () => order(conversation, "/branch"))}
           {item("Summarise for the model", () => order(conversation, "/compress"))}
-          {item("Export as Markdown", () => void exportTo(session, title, false))}
-          {item("Export as JSON", () => void exportTo(session, title, true))}
-          {item("Stop it and all it started", () => void stop(conversation, "tree"), "danger")}
-          {sure ? (
-            item("Delete for good", () => void forget(), "danger")
-          ) : (
-            <li>
-              <button type="button" class="danger" onClick={() => setSure(true)}>
-                Delete…
-              </button>
-            </li>
-          )}
+          {item("Export as Markdown", () => exportTo(session, title, false))}
+          {item("Export as JSON", () => exportTo(session, title, true))}
+          {item("Stop it and all it started", () => stop(conversation, "tree"), "danger")}
+          {sure
+            ? item("Delete for good", forget, "danger")
+            : item(
+                "Delete…",
+                () => setSure(true),
+                "danger",
+                () => {},
+              )}
         </ul>
       )}
     </div>

@@ -206,49 +206,33 @@ function createFold(inputs: Map<string, Input>) {
   };
   const current = () => groups.at(-1) ?? open("", entry?.at ?? 0);
   const add = (item: Item) => void current().items.push(item);
-  const last = (kind: Item["kind"]) => {
+  /** More words of what streams in. */
+  const grow = (kind: "answer" | "reasoning", text: string) => {
     const item = current().items.at(-1);
-    return item?.kind === kind ? item : undefined;
+    if (item?.kind === kind && item.live) item.text += text;
+    else add({ kind, text, live: true });
   };
   const settle = () => {
     for (const item of current().items) if (item.kind === "answer" || item.kind === "reasoning") item.live = false;
   };
-  const callOf = (id: string) =>
-    current().items.find((item): item is CallItem => item.kind === "call" && item.id === id);
+  const change = (id: string, fields: Partial<CallItem>) => {
+    const call = current().items.find((item) => item.kind === "call" && item.id === id);
+    if (call) Object.assign(call, fields);
+  };
 
   const pen: Pen = {
     message: ({ text, images = [], by = "" }) => add({ kind: "message", text, images, by }),
-    answer(text) {
-      const item = last("answer");
-      if (item?.kind === "answer" && item.live) item.text += text;
-      else add({ kind: "answer", text, live: true });
-    },
+    answer: (text) => grow("answer", text),
     settled: settle,
     reset() {
       const { items } = current();
       while (items.at(-1)?.kind === "answer" || items.at(-1)?.kind === "reasoning") items.pop();
     },
-    thinks(text) {
-      const item = last("reasoning");
-      if (item?.kind === "reasoning" && item.live) item.text += text;
-      else add({ kind: "reasoning", text, live: true });
-    },
-    started(call) {
-      const item = callOf(call.id);
-      if (item) Object.assign(item, { state: "running", at: call.at });
-    },
-    printed(call, text) {
-      const item = callOf(call);
-      if (item) item.printed = text;
-    },
-    acted({ outcome, text, ms, id }) {
-      const item = callOf(id);
-      if (item) Object.assign(item, { state: outcome, text, ms });
-    },
-    asked() {
-      const item = entry?.kind === "asked" ? callOf(entry.call) : undefined;
-      if (item) item.state = "asking";
-    },
+    thinks: (text) => grow("reasoning", text),
+    started: ({ id, at }) => change(id, { state: "running", at }),
+    printed: (id, printed) => change(id, { printed }),
+    acted: ({ outcome, text, ms, id }) => change(id, { state: outcome, text, ms }),
+    asked: () => entry?.kind === "asked" && change(entry.call, { state: "asking" }),
     decided: (allow, text) => add({ kind: "decided", allow, text }),
     aside: (text) => add({ kind: "aside", text }),
     notice() {},
@@ -293,10 +277,7 @@ function createFold(inputs: Map<string, Input>) {
       for (const { id, tool, args } of message.calls)
         add({ kind: "call", id, tool, args, at, state: "unknown", ms: null, text: "" });
     }
-    if (message.role === "tool") {
-      const item = callOf(message.call);
-      if (item) Object.assign(item, { state: message.outcome, text: message.text });
-    }
+    if (message.role === "tool") change(message.call, { state: message.outcome, text: message.text });
   }
 
   return {

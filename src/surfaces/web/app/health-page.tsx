@@ -4,9 +4,9 @@ import { lasting } from "../../../conversation/updates.ts";
 import { changeCount } from "./changes.ts";
 import { ago, counted, dotted, timeOf } from "./format.ts";
 import type { ShownHealth } from "./now-page.tsx";
-import { Act, Page, Row, Section, useRoute } from "./page.tsx";
+import { Act, Delete, Page, Row, Section, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
-import { get, post, remove } from "./server.ts";
+import { get, post } from "./server.ts";
 
 type DeadLetter = { id: number; url: string; run_id: string; attempts: number; error: string; created_at: number };
 type ShownNode = {
@@ -103,14 +103,9 @@ export function HealthPage() {
               <Act act={() => post(`/api/webhooks/dead/${id}/retry`).finally(dead.again)} label={`Try again: ${url}`}>
                 Try again
               </Act>
-              <Act
-                kind="danger"
-                asks
-                act={() => remove(`/api/webhooks/dead/${id}`).finally(dead.again)}
-                label={`Forget: ${url}`}
-              >
+              <Delete path={`/api/webhooks/dead/${id}`} again={dead.again} label={`Forget: ${url}`}>
                 Forget
-              </Act>
+              </Delete>
             </Row>
           ))}
         </Section>
@@ -123,14 +118,9 @@ export function HealthPage() {
               name={current ? "This browser" : browserName(agent)}
               about={`since ${ago(created_at * 1_000)}, until ${timeOf(expires_at * 1_000)}`}
             >
-              <Act
-                kind="danger"
-                asks
-                act={() => remove(`/api/sign-ins/${id}`).finally(browsers.again)}
-                label="Sign out"
-              >
+              <Delete path={`/api/sign-ins/${id}`} again={browsers.again} label="Sign out">
                 Sign out
-              </Act>
+              </Delete>
             </Row>
           ))}
         </Section>

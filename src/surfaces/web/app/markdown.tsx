@@ -1,6 +1,5 @@
 // Markdown as elements, never as markup: what a model says can become text, and links that a person may follow, and nothing else. Raw HTML
 // stays text, pictures become links, and a link to this server or with another scheme stays text.
-
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import type { ComponentChildren } from "preact";
 import { memo } from "preact/compat";

@@ -1,7 +1,7 @@
 // What the pages of the console share: their frame, reading from a route, and buttons that act.
 import type { ComponentChildren, ComponentProps } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, wordsOf } from "./server.ts";
+import { get, remove, wordsOf } from "./server.ts";
 
 export function Page({ title, about, children }: { title: string; about?: string; children: ComponentChildren }) {
   return (
@@ -77,6 +77,15 @@ export function Act(props: {
     </>
   );
 }
+
+type DeleteProps = { path: string; again(): void; label: string; children: ComponentChildren };
+
+/** Deletes what is at that path of the API. */
+export const Delete = ({ path, again, label, children }: DeleteProps) => (
+  <Act kind="danger" asks label={label} act={() => remove(path).finally(again)}>
+    {children}
+  </Act>
+);
 
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty soft">{children}</p>;
 

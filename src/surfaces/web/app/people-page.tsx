@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import type { PairingDesk } from "../../../core/chat.ts";
 import { timeOf } from "./format.ts";
 import type { ShownHealth } from "./now-page.tsx";
-import { Act, Empty, Page, Row, Section, Select, useRoute } from "./page.tsx";
-import { post, remove } from "./server.ts";
+import { Act, Delete, Empty, Page, Row, Section, Select, useRoute } from "./page.tsx";
+import { post } from "./server.ts";
 
 type Paired = Awaited<ReturnType<PairingDesk["paired"]>>[number];
 
@@ -24,14 +24,13 @@ export function PeoplePage() {
         {people.error && <p class="error">{people.error}</p>}
         {people.value?.data.map(({ platform: where, id, name, at }) => (
           <Row key={`${where} ${id}`} name={name || id} about={`${where} · ${id} · since ${timeOf(at)}`}>
-            <Act
-              kind="danger"
-              asks
+            <Delete
+              path={`/api/pairing/${where}/${encodeURIComponent(id)}`}
+              again={people.again}
               label={`Remove ${name || id}`}
-              act={() => remove(`/api/pairing/${where}/${encodeURIComponent(id)}`).finally(people.again)}
             >
               Remove
-            </Act>
+            </Delete>
           </Row>
         ))}
         {people.value?.data.length === 0 && <Empty>Nobody is paired yet. Make a code for the first person.</Empty>}

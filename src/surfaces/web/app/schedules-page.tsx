@@ -4,9 +4,9 @@ import type { JobJson } from "../../../core/jobs.ts";
 import { durationText } from "../../../core/schedule-text.ts";
 import { changeCount } from "./changes.ts";
 import { dotted, timeOf } from "./format.ts";
-import { Act, Alert, Empty, Page, Section, Select, submits, TextArea, useRoute } from "./page.tsx";
+import { Act, Alert, Delete, Empty, Page, Section, Select, submits, TextArea, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
-import { patch, post, remove, wordsOf } from "./server.ts";
+import { patch, post, wordsOf } from "./server.ts";
 
 export function SchedulesPage() {
   const jobs = useRoute<{ data: JobJson[] }>("/api/jobs", changeCount.value);
@@ -70,9 +70,9 @@ function JobRow({ job, again }: { job: JobJson; again(): void }) {
           Edit
         </button>
       )}
-      <Act act={() => remove(`/api/jobs/${id}`).finally(again)} kind="danger" asks label={`Remove: ${title}`}>
+      <Delete path={`/api/jobs/${id}`} again={again} label={`Remove: ${title}`}>
         Remove
-      </Act>
+      </Delete>
     </article>
   );
 }

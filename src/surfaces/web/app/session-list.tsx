@@ -88,7 +88,7 @@ export function SessionList() {
                 )}
                 {nameOf(line.id, line.title)}
               </span>
-              <span class="about soft grow">
+              <span class="about soft">
                 <span class="tag soft">{sourceOf(line.id)}</span>
                 <time>{ago(line.updated_at * 1_000)}</time>
               </span>

@@ -1,8 +1,8 @@
 // What the agent can look up: folders with a description of how to do something. Those in HERMES_HOME can be changed here.
 import { useState } from "preact/hooks";
 import { Markdown } from "./markdown.tsx";
-import { Act, EditButtons, Empty, Page, Row, Section, TextArea, useRoute } from "./page.tsx";
-import { patch, post, remove } from "./server.ts";
+import { Act, Delete, EditButtons, Empty, Page, Row, Section, TextArea, useRoute } from "./page.tsx";
+import { patch, post } from "./server.ts";
 
 type ShownSkill = { name: string; description: string; source: "user" | "workspace"; own: boolean };
 type TrustedWorkspaces = { trusted: string[]; workspace: string; notes: string[] };
@@ -75,9 +75,9 @@ function SkillText({ skill: { name, own }, again }: { skill: ShownSkill } & Agai
       {own && (
         <p class="links line">
           <EditButtons text={text} edited={edited} setEdited={setEdited} save={save} />
-          <Act kind="danger" asks label={`Remove ${name}`} act={() => remove(pathOf(name)).finally(again)}>
+          <Delete path={pathOf(name)} again={again} label={`Remove ${name}`}>
             {files.length ? "Remove with its files" : "Remove"}
-          </Act>
+          </Delete>
         </p>
       )}
     </>

@@ -220,7 +220,7 @@ function Call({ item }: { item: CallItem; version: number }) {
           )}
         </div>
       </details>
-      {!outcome && printed && <pre class="printed as-is">{lastLines(printed, SHOWN_LINES)}</pre>}
+      {!outcome && printed && <pre class="printed as-is soft">{lastLines(printed, SHOWN_LINES)}</pre>}
     </div>
   );
 }

@@ -12,7 +12,6 @@ type UsageRow = {
   calls: number;
   input_tokens: number;
   output_tokens: number;
-  cached_tokens: number;
   cost: number | null;
 };
 type UsageSum = { key: string; name: string; calls: number; input: number; output: number; cost: number | null };
@@ -116,10 +115,8 @@ const sums = (rows: readonly UsageRow[], by: (row: UsageRow) => Pick<UsageSum, "
     .map(([key, some]) => sumOf(key, some[0] ? by(some[0]).name : key, some))
     .sort((a, b) => b.input + b.output - a.input - a.output);
 
-const amountOf = (rows: readonly UsageRow[], measure: Measure): number =>
-  rows.reduce((sum, { input_tokens, output_tokens, cost }) => {
-    return sum + (measure === "cost" ? (cost ?? 0) : input_tokens + output_tokens);
-  }, 0);
+const amountOf = ({ input, output, cost }: UsageSum, measure: Measure): number =>
+  measure === "cost" ? (cost ?? 0) : input + output;
 const amountText = (amount: number, measure: Measure): string =>
   measure === "cost" ? `$${amount.toFixed(amount < 10 ? 2 : 0)}` : short(Math.round(amount));
 
@@ -133,7 +130,7 @@ function Plot({ rows, days, models, measure }: PlotProps) {
     (_, back) => new Date(today.getFullYear(), today.getMonth(), today.getDate() - (days - 1 - back), 12),
   );
   const byDay = Map.groupBy(rows, ({ day }) => day);
-  const most = Math.max(...[...byDay.values()].map((some) => amountOf(some, measure))) || 1;
+  const most = Math.max(...[...byDay.values()].map((some) => amountOf(sumOf("", "", some), measure))) || 1;
   const every = Math.ceil(days / MOST_DATES);
   const colour = (nth: number) => COLOURS[nth % COLOURS.length];
   const percent = (amount: number) => `${((amount / most) * 100).toFixed(2)}%`;
@@ -155,7 +152,7 @@ function Plot({ rows, days, models, measure }: PlotProps) {
           return (
             <div key={day} class="day grow">
               {models.map((model, nth) => {
-                const amount = amountOf(byModel.get(model) ?? [], measure);
+                const amount = amountOf(sumOf(model, model, byModel.get(model) ?? []), measure);
                 const title = `${day}, ${model}: ${measure === "cost" ? `$${amount.toFixed(4)}` : `${amount.toLocaleString()} tokens`}`;
                 return (
                   amount > 0 && (
@@ -189,7 +186,7 @@ const dayOf = (date: Date): string =>
 type TableProps = { title: string; sums: readonly UsageSum[]; measure: Measure; links?: boolean };
 
 function UsageTable({ title, sums: all, measure, links = false }: TableProps) {
-  const amount = ({ input, output, cost }: UsageSum) => (measure === "cost" ? (cost ?? 0) : input + output);
+  const amount = (sum: UsageSum) => amountOf(sum, measure);
   const largest = all.toSorted((a, b) => amount(b) - amount(a)).slice(0, MOST_ROWS);
   const most = Math.max(...largest.map(amount)) || 1;
   return (
