@@ -470,8 +470,9 @@ boxed.describe("a snapshot", () => {
   });
 
   it("that takes too long is given up, and the next one is not disturbed", async () => {
-    const { sh } = start({ takeMs: 1 });
+    const { sh, close } = start({ takeMs: 1 });
     expect((await sh("echo turn >> edited")).text).toContain("it takes longer than 0.001 s");
+    await close();
     const next = start();
     await next.sh("echo two >> edited", "t2");
     await next.undo("t2");
