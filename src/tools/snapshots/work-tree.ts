@@ -175,7 +175,7 @@ git() { "$program" "$@"; }
 exec 2>"$dir/said"
 trap 'code=$?; [ $code = 0 ] || tail -c 500 "$dir/said"' EXIT
 ulimit -f 400000
-if [ -e "$1/index.lock" ]; then rm -f "$1"/*.lock; fi
+for lock in "$1"/*.lock; do if [ -e "$lock" ]; then rm -f "$lock"; fi; done
 asked="--show-object-format --show-toplevel --git-path objects --git-path index --git-path info/exclude"
 found=$(git rev-parse --path-format=absolute $asked) || found="sha1
 $PWD
@@ -206,7 +206,8 @@ if [ -f "$index" ]; then
     sed -n -e 's:^[^ ]* *w/crlf [^\\t]*\\t::p' -e 's:^[^ ]* *w/mixed [^\\t]*\\t::p' "$1/ends" >> "$1/converted" &&
     git update-index --force-remove --stdin < "$1/converted"; } || rm -f "$1/index"
 fi
-echo '* -text !eol !filter !ident !working-tree-encoding' > "$1/info/attributes"
+echo '* -text !eol !filter !ident !working-tree-encoding' > "$1/info/begun"
+mv "$1/info/begun" "$1/info/attributes"
 `;
 
 /** In a directory without a repository, besides what its `.gitignore` names. */
