@@ -92,7 +92,7 @@ export function createMoves(
         const slot = slotOf(session);
         if (unrecoverable.has(session)) return;
         try {
-          if (!isOurs(slot.row)) slot.row = null;
+          if (!isOurs(slot.row)) forgetRow(slot); // viewers look again now: from here on no look around tells them to
           await open(session);
           reconcile(slotOf(session));
         } catch (error) {

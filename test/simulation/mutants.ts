@@ -116,6 +116,10 @@ const OF_SEVERAL_NODES: Mutant[] = [
     "isBehind ? null : source.live()",
     "source.live()",
   ]),
+  bug("a viewer does not hear that its session was taken up here", "engine/moves.ts", [
+    "if (!isOurs(slot.row)) forgetRow(slot);",
+    "if (!isOurs(slot.row)) slot.row = null;",
+  ]),
   bug("a run that was deleted on another node is shown", "engine/engine.ts", [
     "sessions.isOurs(row) ? recent?.turn(id) : null",
     "recent?.turn(id)",

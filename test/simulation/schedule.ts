@@ -358,8 +358,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     // A dead channel takes its whole patience for each reply, a dead endpoint or a defect for each thought.
     const slow = Number(world.down) + Number(world.broken) + Number(world.defective);
     const patience = slow * said.length * UNDELIVERED_MS;
-    // Where the other endpoint has said no for good, the dead one is waited for as long as the table says.
-    const alone = world.broken && plan.faults.includes("model.refuses") ? DOWN_MS : 0;
+    // Where the other endpoint has said no for good, or was given up in an outage, the dead one is waited for as long as the table says.
+    const given = plan.faults.includes("model.refuses") || plan.faults.includes("model.outage");
+    const alone = world.broken && given ? DOWN_MS : 0;
     const well = Math.max(scheduler.now(), world.outage.until);
     const rested = runUntil(resting, well + REST_MS * processes.length + patience + alone);
     must(rested, "I24", () => keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", "));
