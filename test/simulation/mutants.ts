@@ -72,8 +72,8 @@ const OF_SEVERAL_NODES: Mutant[] = [
     "const certain = true;",
   ]),
   bug("what a look found is not taken up", "engine/moves.ts", [
-    "          if (!isOurs(slot.row)) slot.row = null;\n          await open(session);\n",
-    "          if (isOurs(slot.row)) return;\n          await open(session);\n",
+    "          if (!isOurs(slot.row)) forgetRow(slot);",
+    "          if (isOurs(slot.row)) return;",
   ]),
   bug(
     "a router sends to a dead owner for ever",
