@@ -166,6 +166,20 @@ it("a search in one session does not wait until everything that others have said
 });
 
 describe("a server that was restarted", () => {
+  it("has forgotten the locks of a node, which leaves and joins again without them", async () => {
+    store = await openPostgres({ url, member: true });
+    const { nodes } = store;
+    const about = { address: "http://here", version: "1" };
+    const cutOff = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE pid <> pg_backend_pid() AND (query LIKE 'LISTEN%' OR query LIKE '%node_lock%')`;
+    for (let i = 0; i < 5; i++) {
+      const id = await nodes.join(about).catch((error: unknown) => error);
+      await server.sql(cutOff, url);
+      if (typeof id === "string") await nodes.leave(id);
+      else expect(id).toMatchObject({ name: "StoreFault" });
+    }
+  });
+
   it("is used again, and what it had acknowledged is there", async () => {
     const { journal, notes } = await open();
     await journal.commit(commitOf("a", 0));

@@ -6,7 +6,7 @@
 // * The lock of a node: others see at once that it has died. Without it they would wait for the end of its lease.
 import { clock } from "../../platform/clock.ts";
 import { StoreInUse } from "../in-use.ts";
-import type { Connection, Link } from "./link.ts";
+import { type Connection, faultOf, type Link } from "./link.ts";
 import { LOCKS } from "./migrate.ts";
 
 /** How long the connection of a process that was killed a moment ago may still be there. */
@@ -63,11 +63,14 @@ export async function openPresence(link: Link, member: boolean) {
     /** From now on this process is that node. */
     async become(id: string): Promise<void> {
       nodes.add(id);
-      await lockNode(held, id);
+      await lockNode(held, id).catch((error: unknown) => {
+        nodes.delete(id);
+        throw faultOf(error, "no", link.where);
+      });
     },
     async cease(id: string): Promise<void> {
-      if (nodes.delete(id))
-        await held.query({ text: `SELECT pg_advisory_unlock(${LOCKS}, node_lock($1))`, values: [id] });
+      const unlock = { text: `SELECT pg_advisory_unlock(${LOCKS}, node_lock($1))`, values: [id] };
+      if (nodes.delete(id)) await held.query(unlock).catch(() => {}); // a lost connection has lost its locks too
     },
     onHint(listener: () => void): () => void {
       listeners.add(listener);
