@@ -100,7 +100,7 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
     made: (engine) => {
       made = createGateway({
         runtime: engine,
-        ...(options.node && { local: engine }),
+        ...(options.node && { local: engine, node: engine.node }),
         chats: connections,
         clock,
         log: (level, event, fields = {}) => logs.push({ level, event, fields }),

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
 import type { Channel, Gate } from "../../src/core/ports.ts";
 import type { Store } from "../../src/core/store.ts";
+import { createLocalChat } from "../fakes/chat/local.ts";
 import { ANNAS, bootGateway } from "../fakes/gateway.ts";
 import { createMemoryStore } from "../fakes/memory-store.ts";
 import { bootEngine, calm, handClock, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
@@ -202,6 +203,40 @@ it("a turn that comes back to its node is looked up: another node may have sent 
   isCut = false;
   await clock.pass(5_000);
   expect(here.chat.texts()).toEqual(["(Sent again: the first copy may not have arrived.)\ndone"]);
+});
+
+it("a message that has become the answer stays when its node is lost before it could say so", async () => {
+  const clock = handClock();
+  const disk = createMemoryStore({ shared: true, now: clock.monotonic });
+  const platform = createLocalChat({ clock });
+  const never = new Promise<never>(() => {});
+  const between = ({ notes, journal, ...store }: Store): Store => ({
+    ...store,
+    notes: {
+      ...notes,
+      set: (key, value) => (key.startsWith("live/") && value === undefined ? never : notes.set(key, value)),
+    },
+    journal: {
+      ...journal,
+      commit: (commit) => (commit.entries.some(({ kind }) => kind === "delivered") ? never : journal.commit(commit)),
+    },
+  });
+  const tool = scriptedTool("do", {});
+  const node = (name: string) => ({ address: `http://${name}`, version: "1" });
+  const lost = await bootGateway({ clock, disk, between, chats: [platform], tools: [tool], node: node("lost") });
+  await lost.chat.say("work");
+  (await lost.model.next()).answer("", { tool: "do", args: {} });
+  const call = await tool.next();
+  await clock.pass(3_000);
+  call.done("done");
+  (await lost.model.next()).answer("The answer.");
+  await clock.pass(3_000);
+  expect(lost.chat.texts()).toEqual(["The answer."]);
+  lost.kill();
+  const heir = await bootGateway({ clock, disk, chats: [platform], tools: [tool], node: node("heir") });
+  await clock.pass(9_000);
+  expect(disk.journal.load(ANNAS)?.state.turn).toBeNull();
+  expect(heir.chat.texts()).toEqual(["The answer."]);
 });
 
 it("a question that another node has left is over with the next turn here", async () => {

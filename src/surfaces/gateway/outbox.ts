@@ -52,11 +52,15 @@ export function createOutbox({ chats, notes, clock, log, node = () => "" }: Opti
       if (part + 1 < parts.length) await notes.set(name, { done: part + 1, trying: false });
     }
     // Not waited for: they reach the store before the commit that ends the turn, and one fsync is enough for all of them. Where
-    // they are lost the turn is over all the same, or the reply is sent again and says so.
-    if (live)
-      Promise.all([notes.set(name, { done: parts.length, trying: false }), notes.set(`live/${turn}`, undefined)]).catch(
-        (error: unknown) => log("warn", "reply.unnoted", { turn, error: messageOf(error) }),
-      );
+    // they are lost the turn is over all the same, or the reply is sent again and says so. Several nodes write them one after the other:
+    // whoever takes over leaves the message alone once it is the answer.
+    if (live) {
+      const noted = notes.set(name, { done: parts.length, trying: false });
+      const cleared = (node() ? noted : Promise.resolve()).then(() => notes.set(`live/${turn}`, undefined));
+      Promise.all([noted, cleared]).catch((error: unknown) => {
+        log("warn", "reply.unnoted", { turn, error: messageOf(error) });
+      });
+    }
     return "sent";
   };
 
@@ -128,7 +132,7 @@ export async function routeFor(session: string, notes: Notes): Promise<Pick<Chat
   return chat?.of === "chat" ? chat : null;
 }
 
-function progressOf(note: unknown): Progress {
+export function progressOf(note: unknown): Progress {
   const { done, trying } = asRecord(note) ?? {};
   return { done: typeof done === "number" ? done : 0, trying: trying === true };
 }

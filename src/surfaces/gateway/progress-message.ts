@@ -7,7 +7,7 @@ import { after } from "../../core/wait.ts";
 import { asRecord } from "./access.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import type { Tell } from "./notices.ts";
-import { faultOf } from "./outbox.ts";
+import { faultOf, progressOf } from "./outbox.ts";
 
 export type ProgressView = ReturnType<typeof createView>;
 
@@ -92,6 +92,7 @@ export function createView(options: ViewOptions & ViewedTurn) {
         const { message: before, node: by } = asRecord(await notes.get(liveName(turn))) ?? {};
         if (typeof before !== "string") return null;
         if (by === node) return before;
+        if (progressOf(await notes.get(`out/${turn}`)).done > 0) return null; // it is the answer by now
         void chat.remove(place, before, cut.signal).catch(() => {}); // an edit of that node's may come late
         return null;
       } catch (error) {
