@@ -358,9 +358,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     // A dead channel takes its whole patience for each reply, a dead endpoint or a defect for each thought.
     const slow = Number(world.down) + Number(world.broken) + Number(world.defective);
     const patience = slow * said.length * UNDELIVERED_MS;
-    // Where the other endpoint has said no for good, or was given up in an outage, the dead one is waited for as long as the table says.
-    const given = plan.faults.includes("model.refuses") || plan.faults.includes("model.outage");
-    const alone = world.broken && given ? DOWN_MS : 0;
+    // Where the other endpoint is given up (it has said no for good, an outage or empty summaries have used up its tries), the dead one
+    // is waited for as long as the table says.
+    const alone = world.broken ? DOWN_MS : 0;
     const well = Math.max(scheduler.now(), world.outage.until);
     const rested = runUntil(resting, well + REST_MS * processes.length + patience + alone);
     must(rested, "I24", () => keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", "));
@@ -438,7 +438,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const say = { session, source: "test", key: `${name} ${session}`, text: `<${session}>${name}` };
     const request = { ...say, mode: "queue", reply: "pull" } as const;
     const { id } = now(`${session} takes no message`, () => through.runtime.accept(request));
-    const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + REST_MS + UNDELIVERED_MS);
+    // A model that asks five questions in a row waits 20 s for each.
+    const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + 3 * REST_MS + UNDELIVERED_MS);
     must(answered, "I26", () => `${session} does not answer`);
     if (plan.nodes) runUntil(() => !world.disk.journal.load(session)?.owner, scheduler.now() + MOVE_MS);
     return id;
