@@ -3,12 +3,13 @@
 // fsmonitor, line ends) are not applied, so a tree has the exact bytes. Of the repository we use its objects, its index
 // at first, and its ignore rules.
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { FileChanges } from "../../core/runtime.ts";
 import { plain } from "../../platform/fence.ts";
+import { replaceFile } from "../../platform/home.ts";
 import { findProgram, pathWithout } from "../../platform/programs.ts";
 import { linkedRepo } from "../sandbox/repos.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -122,18 +123,14 @@ export function createWorkTree(options: {
     },
     async turnTo(turning, writing) {
       const all = { ...writing, writable: [...writing.writable, dir] };
-      writeFileSync(turningFile, JSON.stringify(turning), { mode: 0o600 });
+      replaceFile(turningFile, JSON.stringify(turning));
       try {
         await gitOrThrow('git read-tree -m -u "$2" "$3"', [turning.from, turning.to], { sandbox: all });
       } finally {
         this.giveUp();
       }
     },
-    unfinished() {
-      // Git starts when this file is whole.
-      const text = existsSync(turningFile) ? readFileSync(turningFile, "utf8") : "";
-      return text.endsWith("}") ? Turning.parse(JSON.parse(text)) : null;
-    },
+    unfinished: () => (existsSync(turningFile) ? Turning.parse(JSON.parse(readFileSync(turningFile, "utf8"))) : null),
     giveUp: () => rmSync(turningFile, { force: true }),
     async isBeginning(now, whole) {
       const [id = "", wholeId = ""] = [now, whole].map((side) => side.split(" ")[1]);
