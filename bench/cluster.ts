@@ -17,7 +17,8 @@ const SLICES = quick ? 3 : 8;
 const TURNS = { one: quick ? 50 : 150, many: quick ? 1_000 : 3_000 };
 const DOORS = quick ? 60 : 300;
 const STOPS = quick ? 20 : 100;
-const DEATHS = quick ? 2 : 6;
+const DEATHS = quick ? 2 : 12;
+const EARLIER = 100;
 
 const clientOf = ({ url }: TestNode) => createClient({ url, key: KEY });
 const silent = { text: "so far", fault: { silence: "text" } } as const;
@@ -120,8 +121,9 @@ async function nodeFigures(): Promise<Figure[]> {
     const stops = await stopsThrough(llm, a, b);
     return { words, stops, doors: await throughDoors(llm, a, b) };
   });
-  const deaths = await onTwo((cluster, llm) => endToNextCall(cluster, llm, "SIGKILL"));
-  const drains = await onTwo((cluster, llm) => endToNextCall(cluster, llm, "SIGTERM"));
+  const deaths = await onTwo((cluster, llm) => endToNextCall(cluster, llm, "SIGKILL", "worked"));
+  const drains = await onTwo((cluster, llm) => endToNextCall(cluster, llm, "SIGTERM", "worked"));
+  const upgrades = await onTwo((cluster, llm) => endToNextCall(cluster, llm, "SIGTERM", "started"));
   return [
     { name: "message to another node's session, p50 added", value: doors, unit: "ms", goal: { value: 3 } },
     { name: "word through another node, p50 added", value: words, unit: "ms", goal: { value: 3 } },
@@ -129,6 +131,7 @@ async function nodeFigures(): Promise<Figure[]> {
     { name: "stop through another node, p99", value: percentile(stops, 99), unit: "ms", goal: { value: 50 } },
     { name: "kill -9 to the next model call, p50", value: median(deaths), unit: "ms", goal: { value: 1_000 } },
     { name: "drain to the next model call, p99", value: percentile(drains, 99), unit: "ms", goal: { value: 100 } },
+    { name: "drain to a node that just started, p50", value: median(upgrades), unit: "ms" },
   ];
 }
 
@@ -194,12 +197,25 @@ async function stopsThrough(llm: FakeLlm, a: TestNode, b: TestNode): Promise<num
   return times;
 }
 
-/** From the end of the node on which a turn runs to the next call of its model. */
-async function endToNextCall(cluster: TestCluster, llm: FakeLlm, signal: "SIGKILL" | "SIGTERM"): Promise<number[]> {
+/** From the end of the node on which a turn runs to the next call of its model. `heir`: a node that has been at work for some
+ *  time; or one that just started, as in a rolling upgrade: its first turn, and its first collections. */
+async function endToNextCall(
+  cluster: TestCluster,
+  llm: FakeLlm,
+  signal: "SIGKILL" | "SIGTERM",
+  heir: "worked" | "started",
+): Promise<number[]> {
   const times: number[] = [];
+  const [first, second] = cluster.nodes;
+  if (!first || !second) throw new Error("There are not two nodes.");
+  const earlier = heir === "worked" ? EARLIER : 0;
+  for (let n = 0; n < earlier; n++) {
+    llm.script({ text: "whole" });
+    const { run_id: run } = await clientOf(second).start("x");
+    await Promise.all([llm.nextRequest(), Array.fromAsync(clientOf(second).events(run))]);
+  }
   for (let n = 0; n < DEATHS; n++) {
-    const node = cluster.nodes[n % cluster.nodes.length];
-    if (!node) break;
+    const node = heir === "started" && n % 2 ? second : first;
     llm.script(silent);
     await clientOf(node).start("x");
     await (await llm.nextRequest()).holding;
