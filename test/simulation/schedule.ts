@@ -198,10 +198,10 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       case "freeze":
         return freeze(process, action.pick);
       case "cut":
-        process.cutUntil = scheduler.now() + Math.floor(action.pick * MOST_AWAY_MS);
+        process.cutUntil = Math.max(process.cutUntil, awayUntil(action)); // what waits for its end was told when that is
         return;
       case "part":
-        process.partedUntil = scheduler.now() + Math.floor(action.pick * MOST_AWAY_MS);
+        process.partedUntil = awayUntil(action);
         return;
       case "replace": {
         const old = process;
@@ -231,6 +231,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       }
     }
   }
+
+  const awayUntil = ({ pick }: Action) => scheduler.now() + Math.floor(pick * MOST_AWAY_MS);
 
   function freeze(one: Running, pick: number) {
     one.paused = true;

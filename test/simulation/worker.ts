@@ -15,7 +15,7 @@ export type Report = {
   kills: number;
   hashes: number[];
   failures: Failure[];
-  /** Of all files that are run: a campaign may go on another day, on the same code. */
+  /** Of all files that are run, the product's and the simulator's: a campaign may go on another day, on the same code. */
   code: string;
 };
 
@@ -27,12 +27,14 @@ const { runMicrotasks } = internalBinding("task_queue");
 // Refusals and faults are thrown all the time, and nobody reads where from.
 if (!process.env["TRACE"]) Error.stackTraceLimit = 0;
 const planted = process.argv[2] ?? "";
-const loaded: string[] = [];
+const PRODUCT = new URL("../../src/", import.meta.url).href;
+const loaded = { src: [] as string[], test: [] as string[] };
 hookSources(planted);
 const several = MUTANTS.some(({ name, nodes }) => name === planted && nodes);
 const { runSchedule } = await import("./schedule.ts");
 const { makePlan } = await import("./plan.ts");
-const code = hash("sha256", loaded.toSorted().join()).slice(0, 8);
+const hashOf = (files: string[]) => hash("sha256", files.toSorted().join()).slice(0, 8);
+const code = `${hashOf(loaded.src)}, simulator ${hashOf(loaded.test)}`;
 
 // A violation is recorded where it is found; that nobody caught it in the midst of the engine is no news.
 const known = (error: unknown) => error instanceof Error && error.name === "Violation";
@@ -86,7 +88,7 @@ function hookSources(name: string) {
     load(url, context, nextLoad) {
       const next = nextLoad(url, context);
       const source = Buffer.from((next.source ?? "") as Uint8Array).toString();
-      loaded.push(hash("sha256", source));
+      loaded[url.startsWith(PRODUCT) ? "src" : "test"].push(hash("sha256", source));
       const file = mutant?.edits.find((edit) => url.endsWith(`/${pathOf(edit.file)}`))?.file;
       return mutant && file ? { ...next, source: plantedIn(mutant, file, source) } : next;
     },
