@@ -42,6 +42,7 @@ export function holdLease({ nodes, node, clock, log }: Leases, name: string, beg
   async function work(): Promise<void> {
     while (!over.signal.aborted) {
       const ours = await isOurs();
+      if (over.signal.aborted) break; // released while the store was asked
       if (ours && !end) await started();
       else if (!ours) await ended();
       await clock.sleep(LOOK_MS, over.signal);

@@ -145,6 +145,15 @@ export function clusterContract(place: Place<"journal" | "catalog" | "nodes">, e
       expect(await nodes().lease("x", two)).toBe(true);
     });
 
+    test("one that leaves is given no lease, and is no longer told that it has one", async () => {
+      expect(await nodes().lease("x", one)).toBe(true);
+      await nodes().drain(one);
+      expect([await nodes().lease("x", one), await nodes().lease("y", one)]).toEqual([false, false]);
+      expect(await nodes().lease("x", two)).toBe(false);
+      await nodes().release("x", one);
+      expect(await nodes().lease("x", two)).toBe(true);
+    });
+
     test("what one hands over is claimed by another, and nothing else of it", async () => {
       await write(one, "a", 0, { active: true });
       await write(one, "b", 0, { active: true });

@@ -10,6 +10,7 @@ async function setUp() {
   const clock = handClock();
   const { nodes } = asStore(createMemoryStore({ shared: true, now: clock.now }));
   const working = new Set<string>();
+  const begun: string[] = [];
   const ids = { a: await nodes.join(ABOUT), b: await nodes.join(ABOUT) };
   let deaf = false;
   const hold = (who: "a" | "b"): HeldLease =>
@@ -26,6 +27,7 @@ async function setUp() {
       "schedule",
       async () => {
         working.add(who);
+        begun.push(who);
         return async () => working.delete(who);
       },
     );
@@ -36,7 +38,7 @@ async function setUp() {
   const cutOff = () => {
     deaf = true;
   };
-  return { nodes, ids, working, hold, pass, cutOff, clock };
+  return { nodes, ids, working, begun, hold, pass, cutOff, clock };
 }
 
 it("the first has it, and the second when the first lets go", async () => {
@@ -75,4 +77,12 @@ it("a node that cannot ask ends the work before another one may have it", async 
   expect([...working]).toEqual(["a"]);
   await pass(1_500);
   expect([...working]).toEqual([]);
+});
+
+it("one that is released while it asks for the work does not begin it", async () => {
+  const { nodes, ids, begun, hold, pass } = await setUp();
+  await hold("a").release();
+  await pass(1_000);
+  expect(begun).toEqual([]);
+  expect(await nodes.lease("schedule", ids.b)).toBe(true);
 });

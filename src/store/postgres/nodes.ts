@@ -26,7 +26,7 @@ const DEAD = `SELECT id, lease_until < clock_timestamp() expired FROM node WHERE
 const LIST = `SELECT id, address, version, leaving, (extract(epoch FROM lease_until) * 1000)::bigint lease_until,
   (SELECT count(*) FROM session WHERE active AND owner = node.id) sessions FROM node ORDER BY id`;
 const OWNER = "SELECT n.id, n.address FROM session s JOIN node n ON n.id = s.owner WHERE s.key = $1";
-const TAKE_LEASE = `INSERT INTO lease (name, node) SELECT $1, id FROM node WHERE id = $2
+const TAKE_LEASE = `INSERT INTO lease (name, node) SELECT $1, id FROM node WHERE id = $2 AND NOT leaving
   ON CONFLICT (name) DO UPDATE SET node = excluded.node
   WHERE lease.node = excluded.node OR NOT EXISTS (SELECT 1 FROM node WHERE id = lease.node) RETURNING 1`;
 

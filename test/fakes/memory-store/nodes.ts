@@ -70,7 +70,8 @@ export function memoryNodes(disk: Disk, { shared, now }: { shared: boolean; now(
     },
     lease: (name, id) => {
       const holder = leases.get(name);
-      if (!nodes.has(id) || (holder !== undefined && holder !== id && nodes.has(holder))) return false;
+      if (nodes.get(id)?.leaving !== false || (holder !== undefined && holder !== id && nodes.has(holder)))
+        return false;
       leases.set(name, id);
       return true;
     },
