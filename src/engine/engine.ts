@@ -99,8 +99,8 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     const make: Make = (state, said, printed) => {
       if (draining && !state.turn && !request.parent)
         throw new Refusal("draining", "Restarting: no new work is accepted right now.");
-      // A parked session takes one more: somebody must be able to wake it.
-      if (state.inbox.length >= limits.inbox + Number(state.parked))
+      // A parked session at rest takes one more: somebody must be able to wake it, and it begins with the first at once.
+      if (state.inbox.length >= limits.inbox && (state.turn || !state.parked))
         throw new Refusal("inbox_full", `${limits.inbox} messages are waiting already; wait or withdraw one.`);
       request.admit?.();
       const at = state.turn?.phase.at;

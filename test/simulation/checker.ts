@@ -107,7 +107,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
 
   /** A commit is about to land. */
   function landing(commit: Commit) {
-    must(commit.state.inbox.length <= inboxLimit + 1, "I23", () => `${commit.state.inbox.length} inputs wait`);
+    must(commit.state.inbox.length <= inboxLimit, "I23", () => `${commit.state.inbox.length} inputs wait`);
     const s = seen(commit.session);
     for (const entry of commit.entries) take(commit.session, s, entry);
     must(s.seq === commit.state.seq, "I20", () => `state says ${commit.state.seq}, the journal ends at ${s.seq}`);

@@ -192,6 +192,14 @@ export const MUTANTS: Mutant[] = [
     "enqueue({ ...s, parked: false }, input)",
     "enqueue(s, input)",
   ]),
+  bug("a full inbox keeps a parked session asleep", "engine/engine.ts", [
+    "limits.inbox && (state.turn || !state.parked)",
+    "limits.inbox",
+  ]),
+  bug("a parked session takes one more while its last reply is on its way", "engine/engine.ts", [
+    "limits.inbox && (state.turn || !state.parked)",
+    "limits.inbox + Number(state.parked)",
+  ]),
   bug("a steer that comes too late is lost", "core/turn.ts", [
     `s.inbox.map((w): Waiting => (w.mode === "steer" ? { ...w, mode: "queue" } : w));`,
     `s.inbox.filter((w): w is Waiting => w.mode !== "steer");`,
@@ -283,8 +291,8 @@ export const MUTANTS: Mutant[] = [
   ]),
   bug("a resume leaves turns in line", "engine/gate.ts", ["      if (!on) next();\n", ""]),
   bug("an inbox without end", "engine/engine.ts", [
-    "if (state.inbox.length >= limits.inbox +",
-    "if (state.inbox.length > 1e9 +",
+    "if (state.inbox.length >= limits.inbox &&",
+    "if (state.inbox.length > 1e9 &&",
   ]),
   bug("a stop that waits for what never started", "engine/dispatch.ts", [
     "if (!slot.inflight.flights.has(key)) settle(slot, key, false);",

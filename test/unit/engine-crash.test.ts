@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { turnId } from "../../src/engine/engine.ts";
 import { ASK, isOver, kinds, refused, request, use, watch } from "../fakes/engine.ts";
 import { faulty, type Trouble } from "../fakes/faulty-store.ts";
-import { bootEngine, calm, handClock, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
+import { createMemoryStore } from "../fakes/memory-store.ts";
+import { bootEngine, calm, handClock, scriptedChannel, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
 
 describe("after a crash", () => {
   it("a turn goes on by itself, in the next process, and its answer is the only one", async () => {
@@ -125,6 +126,25 @@ describe("after a crash", () => {
       last = await bootEngine({ disk, limits: { inbox: 1 } });
     }
     expect(await last.engine.run(id)).toMatchObject({ status: "failed", error: expect.stringContaining("given up") });
+    expect(await last.engine.status("s")).toMatchObject({ parked: true, turn: null });
+    await last.send("s", "wake up");
+    expect(await last.engine.status("s")).toMatchObject({ parked: false, turn: { id: waits.id } });
+  });
+
+  it("one that is parked again while its last reply is on its way can still be woken", async () => {
+    const disk = createMemoryStore();
+    const boot = () => bootEngine({ disk, channel: scriptedChannel(), limits: { inbox: 1 } });
+    let last = await boot();
+    const crash = async () => {
+      last.kill();
+      last = await boot();
+    };
+    const { id } = await last.send("s", "crash", { reply: "push" });
+    const waits = await last.send("s", "waits");
+    for (let i = 0; i < 4; i++) await crash();
+    expect(await last.engine.status("s")).toMatchObject({ parked: true, turn: { id } });
+    await refused(last.send("s", "one more"), "inbox_full");
+    await crash();
     expect(await last.engine.status("s")).toMatchObject({ parked: true, turn: null });
     await last.send("s", "wake up");
     expect(await last.engine.status("s")).toMatchObject({ parked: false, turn: { id: waits.id } });
