@@ -70,7 +70,7 @@ export function createDispatch(world: World) {
       graceMs: limits.graceMs,
       run: (effect, signal) => run(slot(), effect, signal),
       threw: (effect, error, tries) => threw(slot(), effect, error, tries),
-      report: (event) => report(slot(), event),
+      report: (event) => report(slot(), () => event),
       dead: (effectKey, abandoned) => settle(slot(), effectKey, abandoned),
       landed: () => {
         reconcile(slot());
@@ -232,7 +232,7 @@ export function createDispatch(world: World) {
   function unknown(key: string) {
     const slot = slotOf(key);
     slot.row = null;
-    void report(slot, null);
+    void report(slot, () => null);
   }
 
   function pause(attempt: number, signal?: AbortSignal): Promise<void> {
@@ -285,15 +285,17 @@ export function createDispatch(world: World) {
 
   function settle(slot: Slot, key: string, abandoned: boolean) {
     if (abandoned) log("warn", "effect.abandoned", { session: slot.key, key, graceMs: limits.graceMs });
-    void report(slot, { type: "settled", key, abandoned });
+    // A node that lost its place may have begun the same work again before this comes to its turn.
+    const flies = () => slots.get(slot.key)?.inflight.flights.has(key);
+    void report(slot, () => (flies() ? null : { type: "settled", key, abandoned }));
   }
 
-  async function report(slot: Slot, event: Event | null) {
+  async function report(slot: Slot, make: () => Event | null) {
     try {
-      await change(slot.key, () => event, { insist: true });
+      await change(slot.key, make, { insist: true });
     } catch (error) {
       if (!closed && !(error instanceof Elsewhere))
-        log("error", "event.lost", { session: slot.key, event: event?.type, error: messageOf(error) });
+        log("error", "event.lost", { session: slot.key, event: make()?.type, error: messageOf(error) });
     }
   }
 

@@ -16,7 +16,7 @@ export type Running = fake.Process & {
   /** What its clients talk to: of several nodes, its router. */
   runtime: Runtime;
   started: boolean;
-  /** Accepts that have not been answered yet. */
+  /** Messages and deletions that have not been answered yet. */
   asked: number;
   flying: Map<string, Flying>;
 };

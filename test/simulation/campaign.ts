@@ -12,6 +12,7 @@ const CHUNK = 500;
 const SHOW = 3;
 /** The seed that found each planted bug last. */
 const KNOWN = new Map<string, number>(Object.entries(seeds));
+const KEPT = regressions as unknown as Plan[];
 type Score = { passed: number; failed: number };
 /** `trace`: changes with every task that ran and when. */
 type Outcome = Score & { trace: string };
@@ -21,8 +22,7 @@ export function createPool(size: number) {
     const began = performance.now();
     const total = { ran: 0, steps: 0, turns: 0, kills: 0, hash: 0, code: "" };
     const failures: Failure[] = [];
-    const kept = bug ? [] : (regressions as unknown as Plan[]);
-    const orders: Order[] = kept.length ? [{ do: "plans", plans: kept }] : [];
+    const orders: Order[] = bug ? [] : [{ do: "plans", plans: KEPT }];
     for (let at = 0; at < count; at += CHUNK)
       orders.push({ do: "range", from: from + at, count: Math.min(CHUNK, count - at), stopAtFirst: false });
     let shown = began;
@@ -80,18 +80,20 @@ export function createPool(size: number) {
     return { passed: found.size, failed: MUTANTS.length - found.size };
   }
 
-  /** Begins with the seed that found it last: it is looked for from the first one only if that does not find it any more. */
+  /** Begins with the seed that found it last, and with the plans that are kept: what they show, a seed may not show in a million. */
   async function findBug(bug: string, most: number): Promise<{ ran: number; failure: Failure | undefined }> {
     const worker = await spawn(bug);
     let ran = 0;
-    const search = async (from: number, count: number) => {
-      const report = await ask(worker, { do: "range", from, count, stopAtFirst: true });
+    const search = async (order: Order) => {
+      const report = await ask(worker, order);
       ran += report.ran;
       return report.failures[0];
     };
+    const seeds = (from: number, count: number) => search({ do: "range", from, count, stopAtFirst: true });
     const known = KNOWN.get(bug);
-    let failure = known === undefined ? undefined : await search(known, 1);
-    for (let from = 1; !failure && from <= most; from += CHUNK) failure = await search(from, CHUNK);
+    let failure = known === undefined ? undefined : await seeds(known, 1);
+    failure ??= await search({ do: "plans", plans: KEPT });
+    for (let from = 1; !failure && from <= most; from += CHUNK) failure = await seeds(from, CHUNK);
     worker.disconnect();
     return { ran, failure };
   }

@@ -35,6 +35,10 @@ const OF_SEVERAL_NODES: Mutant[] = [
     ["clock.monotonic() < validUntil", "clock.now() < validUntil"],
   ),
   bug("a lease that is over aborts nothing", "engine/moves.ts", ["    slot.inflight.reconcile([]);\n", ""]),
+  bug("work that died before its node joined again stands for the same work begun since", "engine/dispatch.ts", [
+    "(flies() ? null : {",
+    "(flies() === undefined ? null : {",
+  ]),
   bug("a node that joins again keeps what it knew", "engine/moves.ts", [
     "for (const slot of slots.values()) drop(slot);",
     "for (const slot of slots.values()) slot.inflight.reconcile([]);",

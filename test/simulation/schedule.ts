@@ -183,11 +183,17 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         const input = choose(names);
         return input && void runtime.move(session, input, Math.floor(action.pick * 3)).catch(() => {});
       }
-      case "forget":
-        return void runtime.forget(session).catch((error: unknown) => {
-          if (!(error instanceof Refusal))
-            must(false, "I23", () => `deleting failed without a name: ${messageOf(error)}`);
-        });
+      case "forget": {
+        const self = process;
+        self.asked++;
+        return void runtime
+          .forget(session)
+          .finally(() => self.asked--)
+          .catch((error: unknown) => {
+            if (!(error instanceof Refusal))
+              must(false, "I23", () => `deleting failed without a name: ${messageOf(error)}`);
+          });
+      }
       case "watch":
         return viewers[action.session]?.turnOver(process);
       case "jump":
