@@ -366,17 +366,18 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     // A dead channel takes its whole patience for each reply, a dead endpoint or a defect for each thought.
     const slow = Number(world.down) + Number(world.broken) + Number(world.defective);
     const patience = slow * said.length * UNDELIVERED_MS;
-    // Where the other endpoint is given up (it has said no for good, an outage or empty summaries have used up its tries), the dead one
-    // is waited for as long as the table says.
-    const alone = world.broken ? DOWN_MS : 0;
     const well = Math.max(scheduler.now(), world.outage.until);
-    const rested = runUntil(resting, well + REST_MS * processes.length + patience + alone);
+    const rested = runUntil(resting, well + REST_MS * processes.length + patience + alone());
     must(rested, "I24", () => keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", "));
     const told = (s: string, by: string) => world.remembered.get(`${by} ${s}`)?.length ?? 0;
     const writers = fake.WRITERS.filter((by) => !(world.gone && by === fake.GONE));
     const saved = () => keys.every((s) => writers.every((by) => told(s, by) === checker.ended(s).length));
     must(runUntil(saved, scheduler.now() + MEMORY_REST_MS), "I17", () => "what was to be remembered never was");
   }
+
+  /** Where the other endpoint is given up (it has said no for good, an outage or empty summaries have used up its tries), the dead one
+   *  is waited for as long as the table says. */
+  const alone = () => (world.broken ? DOWN_MS : 0);
 
   function afterwards() {
     for (const { id, request } of said) {
@@ -447,7 +448,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const request = { ...say, mode: "queue", reply: "pull" } as const;
     const { id } = now(`${session} takes no message`, () => through.runtime.accept(request));
     // A model that asks five questions in a row waits 20 s for each.
-    const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + 3 * REST_MS + UNDELIVERED_MS);
+    const patience = 3 * REST_MS + UNDELIVERED_MS + alone();
+    const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + patience);
     must(answered, "I26", () => `${session} does not answer`);
     if (plan.nodes) runUntil(() => !world.disk.journal.load(session)?.owner, scheduler.now() + MOVE_MS);
     return id;
