@@ -65,6 +65,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
   const { slots, slotOf, change, history, read, calm, member } = sessions;
   let draining = false;
   let isPaused = false;
+  let pausing: Promise<unknown> = Promise.resolve();
   /** Where the turns are that were begun here, newest last. */
   const homes = createBounded<string>(HOMES);
 
@@ -360,11 +361,18 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
   }
 
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
-    await sessions.start(mine, async () => void (await paused()));
+    await sessions.start(mine, async () => void (await inOrder(paused)));
     log("info", "engine.started", { node: member.id() });
   }
 
   /** Another process with the same store may have changed it. */
+  /** Of a pause and a resume the later one stands, and no answer from before it. */
+  function inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = pausing.then(work);
+    pausing = done.catch(() => {});
+    return done;
+  }
+
   async function paused(): Promise<Paused | null> {
     const note = pausedNote(await notes.get(PAUSED));
     isPaused = note !== null;
@@ -441,9 +449,9 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     node: () => member.id(),
     leased: () => !member.shared || member.isValid(),
     draining: () => draining,
-    paused,
-    pause: (by) => pause(by),
-    resume: () => pause(null),
+    paused: () => inOrder(paused),
+    pause: (by) => inOrder(() => pause(by)),
+    resume: () => inOrder(() => pause(null)),
   };
 }
 

@@ -196,6 +196,7 @@ export const MUTANTS: Mutant[] = [
     "enqueue({ ...s, parked: false }, input)",
     "enqueue(s, input)",
   ]),
+  bug("of a pause and a resume either stands", "engine/engine.ts", ["pausing.then(work)", "work()"]),
   bug("a full inbox keeps a parked session asleep", "engine/engine.ts", [
     "limits.inbox && (state.turn || !state.parked)",
     "limits.inbox",
@@ -290,7 +291,7 @@ export const MUTANTS: Mutant[] = [
   ]),
   bug("a pause starts new turns", "engine/gate.ts", ["open && !paused", "open"]),
   bug("a pause does not survive", "engine/engine.ts", [
-    "await sessions.start(mine, async () => void (await paused()));",
+    "await sessions.start(mine, async () => void (await inOrder(paused)));",
     "await sessions.start(mine, async () => {});",
   ]),
   bug("a resume leaves turns in line", "engine/gate.ts", ["      if (!on) next();\n", ""]),

@@ -5,6 +5,7 @@ import type { Update } from "../../src/core/runtime.ts";
 import type { Entry } from "../../src/core/session.ts";
 import type { Running } from "./boot.ts";
 import { must } from "./checker.ts";
+import type { Owner } from "./scheduler.ts";
 import type { World } from "./world.ts";
 
 export type Viewer = {
@@ -19,11 +20,15 @@ export type Viewer = {
   check(): void;
 };
 
+const PERSON: Owner = { alive: true, paused: false };
+const AGAIN_MS = 500;
+
 export function createViewer(session: string, world: World): Viewer {
   const seen: Entry[] = [];
   let cursor = "";
   let text = "";
   let quiet = false;
+  let last: Running | null = null;
   let watching: { through: Running; left: AbortController } | null = null;
 
   function take(update: Update) {
@@ -64,7 +69,9 @@ export function createViewer(session: string, world: World): Viewer {
     } catch {
       // The store could not be read, or nobody has the session.
     }
-    if (watching === mine) watching = null; // it comes back later
+    if (watching !== mine) return;
+    watching = null; // it comes back later
+    if (last) world.scheduler.add(PERSON, "come back", AGAIN_MS, () => last && finish(last));
   }
 
   /** Whoever has seen an entry finds it, whatever else is under way. */
@@ -83,15 +90,18 @@ export function createViewer(session: string, world: World): Viewer {
     watching = null;
   }
 
+  function finish(through: Running) {
+    last = through;
+    if (!watching) void come(through);
+  }
+
   return {
     turnOver: (through) => (watching ? leave() : void come(through)),
     leave,
     cut: (gone) => {
       if (watching?.through === gone) leave();
     },
-    finish: (through) => {
-      if (!watching) void come(through);
-    },
+    finish,
     complete: () => seen.length === world.disk.all(session).length,
     check: () => {
       const all = world.disk.all(session);
