@@ -337,9 +337,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   function calm() {
     world.stormy = false;
-    calmSince = scheduler.now();
     const isHere = (one: Running) => !one.paused && Math.max(one.cutUntil, one.partedUntil) <= scheduler.now();
     if (plan.nodes) runUntil(() => processes.every(isHere), scheduler.now() + MOST_AWAY_MS);
+    calmSince = scheduler.now();
     for (const one of processes) {
       if (one.draining) world.kill(one);
       if (!one.alive) restart(one);
