@@ -1014,8 +1014,8 @@ function createHistory(rules: Rules) {
       const places = Number(inbox.includes(id)) + Number(taken.has(id)) + Number(gone.has(id));
       must(places === 1, `${id} is in ${places} places`); // T1
     }
-    const interrupts = event.type === "arrived" && event.input.mode === "interrupt" && before.turn !== null;
-    if (interrupts) must(inbox[0] === event.input.id, "one that interrupts is not next"); // I10
+    const interrupts = event.type === "arrived" && event.input.mode === "interrupt" && (before.turn || before.parked);
+    if (interrupts) must([s.turn?.id, inbox[0]].includes(event.input.id), "one that interrupts is not next"); // I10
     // It takes the place of one that interrupted before it.
     const [first, ...rest] = before.inbox;
     const old = (interrupts && first?.mode === "interrupt" ? rest : before.inbox).map((w) => w.id);
