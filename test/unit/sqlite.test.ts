@@ -424,6 +424,21 @@ describe("a disk that fails in the middle of a COMMIT", () => {
     expect(await next()).toBe("closed");
     expect(await (await open()).check()).toEqual([]);
   });
+
+  test("is named to a commit that was on its way when the index could not be written at rest", async () => {
+    const first = run(`
+      const entries = [{ seq: 1, turn: "t", at: 1, kind: "cut", text: "x".repeat(700_000) }];
+      say(await store.journal.commit(commitOf("a", 0, { state: { ...fresh, seq: 1 }, entries })));`);
+    expect(await first.next()).toBe("done");
+    await kill(first.child); // the log stays as it is, and the entry may have no index yet
+    const { next } = run(
+      `
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000); // busy elsewhere while the thread is at rest
+        await store.journal.commit(commitOf("b", 0)).catch((error) => say(error.name + " " + error.landed + " " + error.message));`,
+      "ulimit -f 600; exec",
+    );
+    expect(await next()).toMatch(`StoreFault unknown the disk that holds ${file} failed`);
+  });
 });
 
 describe("the thread", () => {
@@ -623,7 +638,7 @@ describe("durability", () => {
     thread.on("message", (message: unknown) => {
       if (typeof message === "number") heard.push(message);
       else if (Array.isArray(message))
-        heard.push(...message.map((reply: WorkerReply) => ("failure" in reply ? reply.failure : reply.id)));
+        heard.push(...message.map((reply: WorkerReply) => ("value" in reply ? reply.id : reply)));
     });
     const ask = (id: string, op: string, ...args: unknown[]) => thread.postMessage({ id, op, args }, []);
     writeFileSync(file, "");

@@ -36,8 +36,8 @@ export type Operations = ReturnType<typeof journalTables> &
 export type Request = { id: number; op: keyof Operations; args: unknown[] };
 /** `config`: no restart will help. */
 export type Failure = { landed: "no" | "unknown"; message: string; config: boolean };
-/** `value` is what the operation returns. */
-export type WorkerReply = { id: number; value: unknown } | { id: number; failure: Failure };
+/** `value` is what the operation returns. `ending`: why the thread ends (W4), for whoever is still waiting for it. */
+export type WorkerReply = { id: number; value: unknown } | { id: number; failure: Failure } | { ending: string };
 
 const WRITES = new Set<keyof Operations>([
   "join",
@@ -158,7 +158,7 @@ function write(group: Request[]): WorkerReply[] {
     begin.run();
     answers = group.map((request) => ({ id: request.id, value: perform(request) }));
   } catch (error) {
-    if (!rollback()) ended = true;
+    if (!rollback()) giveUp(error);
     const code = codeOf(error);
     // Nothing that a disk does: a caller's mistake, such as an entry's number used twice. Only that caller pays.
     if ((code === NONE || code === CONSTRAINT) && group.length > 1 && !ended)
@@ -171,9 +171,15 @@ function write(group: Request[]): WorkerReply[] {
   } catch (error) {
     const code = codeOf(error);
     const undone = (code === FULL || code === BUSY) && rollback();
-    if (!undone) ended = true; // W4
+    if (!undone) giveUp(error);
     return fail(undone ? "no" : "unknown", error);
   }
+}
+
+/** W4. It is said even if nobody asked: the index is written at rest, and a commit that comes then finds the thread ending. */
+function giveUp(error: unknown): void {
+  ended = true;
+  answer([{ ending: failureOf(error, "unknown").message }]);
 }
 
 function read(request: Request): WorkerReply {

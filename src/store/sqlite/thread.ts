@@ -98,10 +98,14 @@ async function connect(place: DatabasePlace, onExit: () => void): Promise<Worker
   const askers = new Map<number, Asker>();
   let asked = 0;
   let gone = false;
-  let cause: unknown;
+  let fault = new StoreFault("unknown", `the thread that writes ${place.file} ended; it is started again`);
 
   worker.on("message", (answers: WorkerReply[]) => {
     for (const answer of answers) {
+      if ("ending" in answer) {
+        fault = new StoreFault("unknown", answer.ending);
+        continue;
+      }
       const asker = askers.get(answer.id);
       askers.delete(answer.id);
       if ("failure" in answer) asker?.reject(errorOf(answer.failure));
@@ -109,17 +113,17 @@ async function connect(place: DatabasePlace, onExit: () => void): Promise<Worker
     }
   });
   worker.on("error", (error) => {
-    cause = error;
+    fault = new StoreFault(
+      "unknown",
+      `the thread that writes ${place.file} ended: ${messageOf(error)}; it is started again`,
+      { cause: error },
+    );
   });
   const exited = new Promise<void>((resolve) => {
     worker.once("exit", () => {
       gone = true;
       onExit();
-      const why = cause ? `: ${messageOf(cause)}` : "";
-      for (const asker of askers.values())
-        asker.reject(
-          new StoreFault("unknown", `the thread that writes ${place.file} ended${why}; it is started again`, { cause }),
-        );
+      for (const asker of askers.values()) asker.reject(fault);
       askers.clear();
       resolve();
     });
