@@ -177,7 +177,7 @@ export type EffectContext = {
   /** Waits so long and lets another turn run meanwhile (gate.ts). Returns when this turn may go on, or at once when it is
    *  aborted. */
   waitWithoutPlace(ms: number): Promise<void>;
-  /** False once another process has taken over: asked before anything that cannot be taken back (I21). */
+  /** False once it is aborted or another process has taken over: asked before anything that cannot be taken back (I21). */
   owned(): Promise<boolean>;
 };
 /** Does one piece of work and says what came of it in one event; null when it was aborted. */

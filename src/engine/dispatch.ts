@@ -394,13 +394,15 @@ export function createDispatch(world: World) {
     });
   }
 
+  /** Waits where the store cannot be read, or a lease is over until the next beat or its loss: an executor that has sent something
+   *  must not lose count. */
   async function owned(signal: AbortSignal): Promise<boolean> {
-    if (closed || signal.aborted) return false;
-    if (member.shared) return member.isValid();
-    // Waits for the store: an executor that has sent something must not lose count because of a failed read.
+    const isOver = () => closed !== null || signal.aborted;
+    for (let attempt = 0; member.shared && !member.isValid() && !isOver(); attempt++) await pause(attempt, signal);
+    if (isOver() || member.shared) return !isOver();
     const still = await patiently(() => nodes.beat(member.id()), signal);
     if (still === "gone" && !signal.aborted) fenced();
-    return !closed && !signal.aborted;
+    return !isOver();
   }
 
   /** Reads until the store can be read, or nobody waits for it any more. */

@@ -39,6 +39,10 @@ const OF_SEVERAL_NODES: Mutant[] = [
     "(flies() ? null : {",
     "(flies() === undefined ? null : {",
   ]),
+  bug("a reply forgets that it was sent, since a lease was over for a moment", "engine/dispatch.ts", [
+    "for (let attempt = 0; member.shared && !member.isValid() && !isOver(); attempt++) await pause(attempt, signal);",
+    "if (member.shared && !member.isValid()) return false;",
+  ]),
   bug("a node that joins again keeps what it knew", "engine/moves.ts", [
     "for (const slot of slots.values()) drop(slot);",
     "for (const slot of slots.values()) slot.inflight.reconcile([]);",
