@@ -1,4 +1,4 @@
-// npm run simulate -- --schedules N [--seed S] [--bug NAME | --bugs] : schedules S … S+N-1 of the simulator on every
+// npm run simulate -- --schedules N [--seed S] [--nodes] [--bug NAME | --bugs] : schedules S … S+N-1 of the simulator on every
 // core. A failing one prints its seed, is shrunk, and can be kept in test/simulation/regressions.json.
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -9,6 +9,7 @@ const { values } = parseArgs({
   options: {
     schedules: { type: "string", default: "20000" },
     seed: { type: "string", default: "1" },
+    nodes: { type: "boolean", default: false },
     bug: { type: "string" },
     bugs: { type: "boolean", default: false },
     record: { type: "boolean", default: false },
@@ -19,6 +20,7 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(`npm run simulate -- [options]
   --schedules N  how many (20000)      --seed S   the first seed (1)
+  --nodes        each with several nodes (else one in seven)
   --bug NAME     with a planted bug    --bugs     every planted bug: each must be found
   --record       with --bugs: keeps the seeds that found them in test/simulation/seeds.json, where the next search begins
   --workers N    processes (${values.workers})`);
@@ -31,7 +33,7 @@ const seed = number("seed", values.seed);
 const pool = createPool(number("workers", values.workers));
 const { passed, failed } = values.bugs
   ? await pool.findBugs(schedules, values.record)
-  : await pool.campaign({ from: seed, count: schedules, bug: values.bug ?? "" });
+  : await pool.campaign({ from: seed, count: schedules, nodes: values.nodes, bug: values.bug ?? "" });
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;
 

@@ -13,18 +13,20 @@ const SHOW = 3;
 /** The seed that found each planted bug last. */
 const KNOWN = new Map<string, number>(Object.entries(seeds));
 const KEPT = regressions as unknown as Plan[];
+type Range = { from: number; count: number; bug: string; nodes?: boolean };
 type Score = { passed: number; failed: number };
 /** `trace`: changes with every task that ran and when. */
 type Outcome = Score & { trace: string };
 
 export function createPool(size: number) {
-  async function campaign({ from, count, bug }: { from: number; count: number; bug: string }): Promise<Outcome> {
+  /** `nodes`: only schedules with several nodes. */
+  async function campaign({ from, count, bug, nodes = false }: Range): Promise<Outcome> {
     const began = performance.now();
     const total = { ran: 0, steps: 0, turns: 0, kills: 0, hash: 0, code: "" };
     const failures: Failure[] = [];
     const orders: Order[] = bug ? [] : [{ do: "plans", plans: KEPT }];
     for (let at = 0; at < count; at += CHUNK)
-      orders.push({ do: "range", from: from + at, count: Math.min(CHUNK, count - at), stopAtFirst: false });
+      orders.push({ do: "range", from: from + at, count: Math.min(CHUNK, count - at), nodes, stopAtFirst: false });
     let shown = began;
     await Promise.all(
       Array.from({ length: Math.min(size, orders.length) }, async () => {
@@ -89,7 +91,8 @@ export function createPool(size: number) {
       ran += report.ran;
       return report.failures[0];
     };
-    const seeds = (from: number, count: number) => search({ do: "range", from, count, stopAtFirst: true });
+    const nodes = MUTANTS.some((mutant) => mutant.name === bug && mutant.nodes);
+    const seeds = (from: number, count: number) => search({ do: "range", from, count, nodes, stopAtFirst: true });
     const known = KNOWN.get(bug);
     let failure = known === undefined ? undefined : await seeds(known, 1);
     failure ??= await search({ do: "plans", plans: KEPT });

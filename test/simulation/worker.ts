@@ -6,7 +6,9 @@ import { MUTANTS, pathOf, planted as plantedIn } from "./mutants.ts";
 import type { Plan } from "./plan.ts";
 import type { Result } from "./schedule.ts";
 
-export type Order = { do: "range"; from: number; count: number; stopAtFirst: boolean } | { do: "plans"; plans: Plan[] };
+export type Order =
+  | { do: "range"; from: number; count: number; nodes: boolean; stopAtFirst: boolean }
+  | { do: "plans"; plans: Plan[] };
 export type Failure = { plan: Plan; invariant: string; message: string };
 export type Report = {
   ran: number;
@@ -30,7 +32,6 @@ const planted = process.argv[2] ?? "";
 const PRODUCT = new URL("../../src/", import.meta.url).href;
 const loaded = { src: [] as string[], test: [] as string[] };
 hookSources(planted);
-const several = MUTANTS.some(({ name, nodes }) => name === planted && nodes);
 const { runSchedule } = await import("./schedule.ts");
 const { makePlan } = await import("./plan.ts");
 const hashOf = (files: string[]) => hash("sha256", files.toSorted().join()).slice(0, 8);
@@ -65,7 +66,7 @@ function carryOut(order: Order): Report {
   if (order.do === "plans") order.plans.forEach(run);
   else
     for (let seed = order.from; seed < order.from + order.count; seed++) {
-      run(makePlan(seed, several));
+      run(makePlan(seed, order.nodes));
       if (order.stopAtFirst && report.failures.length) break;
     }
   return report;
