@@ -11,6 +11,7 @@ import type { World } from "./world.ts";
 export type Viewer = {
   /** Watching: leaves. Away: comes back. */
   turnOver(through: Running): void;
+  /** For good. */
   leave(): void;
   /** That process is gone. */
   cut(gone: Running): void;
@@ -97,7 +98,10 @@ export function createViewer(session: string, world: World): Viewer {
 
   return {
     turnOver: (through) => (watching ? leave() : void come(through)),
-    leave,
+    leave: () => {
+      last = null;
+      leave();
+    },
     cut: (gone) => {
       if (watching?.through === gone) leave();
     },
