@@ -119,10 +119,11 @@ export function boot(
       self.worked.add(effect.turn);
       starved.delete(cx.session);
       const waitWithoutPlace = async (ms: number) => {
+        const { aborted } = cx.signal; // in an earlier life of this node, it may be
         flight.placeless = true;
         await cx.waitWithoutPlace(ms);
         flight.placeless = false;
-        if (cx.signal.aborted && self.alive) fake.mayAbort(world, self, cx.session, effect.turn);
+        if (cx.signal.aborted && !aborted && self.alive) fake.mayAbort(world, self, cx.session, effect.turn);
       };
       return done({ ...cx, waitWithoutPlace }).finally(() => flying.delete(id));
     }
