@@ -130,8 +130,7 @@ async function shrink(worker: ChildProcess, plan: Plan, invariant: string): Prom
 }
 
 async function spawn(bug: string): Promise<ChildProcess> {
-  // Room for what a schedule throws away, and no threads to collect it that the other workers' cores would have to run: a seventh faster.
-  const execArgv = ["--expose-internals", "--no-warnings", "--max-semi-space-size=64", "--single-threaded-gc"];
+  const execArgv = ["--expose-internals", "--no-warnings"];
   const worker = fork(new URL("./worker.ts", import.meta.url), [bug], { execArgv });
   await answerOf(worker);
   return worker;
