@@ -1,5 +1,5 @@
 // People talk over HTTP and Telegram to three nodes behind a load balancer, while nodes are killed, stand still for ten seconds or are
-// drained, and PostgreSQL is restarted. The provider and Telegram are of this machine and outlive the nodes.
+// drained, and PostgreSQL is restarted or fails over to its replica. The provider and Telegram are of this machine and outlive the nodes.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, createClient, HermesError, type RunEvent, type RunStatus } from "../../src/client/client.ts";
@@ -46,6 +46,7 @@ export async function storm({ seconds, everyMs, pauseMs, people, seed, say }: St
     3,
     envOf(llm, telegram, talks),
     "approvals: {mode: off}\ngateway: {api_server: {max_concurrent_runs: 0}}\nagent: {restart_drain_timeout: 5}\n",
+    { replicated: true },
   );
   const problems: string[] = [];
   try {
@@ -87,28 +88,36 @@ async function disturb(
   { until, everyMs, pauseMs, random }: { until: number; everyMs: number; pauseMs: number; random: Random },
 ): Promise<{ counts: string; problems: string[] }> {
   const problems: string[] = [];
-  const counts = { killed: 0, paused: 0, drained: 0, "PostgreSQL restarted": 0 };
-  const deeds = ["killed", "paused", "drained", "PostgreSQL restarted", "killed", "drained", "paused"] as const;
+  const counts = { killed: 0, paused: 0, drained: 0, "PostgreSQL restarted": 0, "PostgreSQL failed over": 0 };
+  const deeds = [
+    "killed",
+    "paused",
+    "PostgreSQL failed over",
+    "drained",
+    "PostgreSQL restarted",
+    "killed",
+    "drained",
+    "paused",
+  ] as const;
   const busy = new Map<TestNode, Promise<void>>();
   for (let n = 0; performance.now() < until; n++) {
     await sleep(everyMs / 2 + (random() * everyMs) / 2);
     const deed = deeds[n % deeds.length] ?? "killed";
-    if (deed === "PostgreSQL restarted") {
-      counts[deed]++;
-      await postgres.restart();
-      continue;
-    }
-    // One node is always left alone.
-    while (busy.size > 1) await Promise.race(busy.values());
-    const node = pick(
-      random,
-      nodes.filter((one) => !busy.has(one)),
-    );
     counts[deed]++;
-    busy.set(
-      node,
-      disturbOne(node, deed).finally(() => busy.delete(node)),
-    );
+    if (deed === "PostgreSQL restarted") await postgres.restart();
+    else if (deed === "PostgreSQL failed over") await postgres.failOver();
+    else {
+      // One node is always left alone.
+      while (busy.size > 1) await Promise.race(busy.values());
+      const node = pick(
+        random,
+        nodes.filter((one) => !busy.has(one)),
+      );
+      busy.set(
+        node,
+        disturbOne(node, deed).finally(() => busy.delete(node)),
+      );
+    }
   }
   await Promise.all(busy.values());
   return {

@@ -203,6 +203,35 @@ describe("any node", () => {
   });
 });
 
+it("goes on with what is at work, on the same nodes, when PostgreSQL fails over to its replica", async () => {
+  await using llm = await startFakeLlm();
+  const cluster = await startCluster(2, llm.env, "", { replicated: true });
+  try {
+    const clients = cluster.nodes.map(({ url }) => createClient({ url, key: KEY }));
+    const runs = [];
+    for (const client of clients) {
+      llm.script({ text: "so far", fault: { silence: "text" } });
+      runs.push(await client.start("x"));
+      await (await llm.nextRequest()).holding;
+    }
+    const nodes = () => cluster.postgres.sql("SELECT id FROM node ORDER BY id", cluster.store);
+    const before = await nodes();
+    await cluster.postgres.failOver();
+    const looked = "SELECT 1 FROM node WHERE lease_until > $1::timestamptz + interval '8 seconds'";
+    const now = new Date().toISOString();
+    const beaten = () => cluster.postgres.sql(looked.replace("$1", `'${now}'`), cluster.store);
+    await expect.poll(beaten, SOON).toHaveLength(2); // each has looked around for 3 s
+    expect(await nodes()).toEqual(before);
+    expect(llm.requests).toHaveLength(2);
+    for (const [n, { run_id: run }] of runs.entries()) {
+      await clients[1 - n]?.stop(run);
+      expect(await clients[n]?.wait(run)).toMatchObject({ status: "cancelled" });
+    }
+  } finally {
+    await cluster.close();
+  }
+}, 60_000);
+
 it.each([
   [{ HERMES_CLUSTER_SECRET: SECRET }, /cluster\.secret .* needs store\.url/],
   [{ HERMES_CLUSTER_SECRET: SECRET, HERMES_STORE_URL: "postgres://x@127.0.0.1:1/y" }, /set gateway\.api_server\.key/],

@@ -3,8 +3,9 @@
 import { once } from "node:events";
 import { createConnection, createServer, type Socket } from "node:net";
 import { Client } from "pg";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { Store } from "../../src/core/store.ts";
+import { LOCKS } from "../../src/store/postgres/migrate.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { commitOf, entriesOf, entryOf, joined } from "../contract/store.ts";
 import { startPostgres, type TestServer } from "../fakes/postgres.ts";
@@ -31,13 +32,17 @@ async function open(at = url): Promise<Store> {
 }
 
 /** A way to the server that can be cut: the client hears of it, the server does not. */
-async function cuttable() {
-  const target = new URL(url);
+async function cuttable(to = url) {
+  const target = new URL(to);
   const path = `${target.searchParams.get("host") ?? ""}/.s.PGSQL.5432`;
   const sockets: [Socket, Socket][] = [];
+  let listener: Socket[] = [];
   const proxy = createServer((near) => {
     const far = createConnection(path);
     sockets.push([near, far]);
+    near.on("data", (bytes) => {
+      if (bytes.includes("LISTEN")) listener = [near, far];
+    });
     near.pipe(far, { end: false });
     far.pipe(near);
     for (const socket of [near, far]) socket.on("error", () => {});
@@ -49,6 +54,8 @@ async function cuttable() {
   return {
     url: target.href,
     cut: () => sockets.splice(0).forEach(([near]) => near.destroy()),
+    /** Nothing more comes over the connection that listens, and neither side hears of that. */
+    silence: () => listener.forEach((socket) => socket.pause().unpipe()),
     close: () => {
       for (const pair of sockets) for (const socket of pair) socket.destroy();
       proxy.close();
@@ -150,6 +157,70 @@ describe("a commit whose answer was lost", () => {
     expect(await journal.load("a")).toMatchObject({ version: 1 });
     expect(await journal.commit(commitOf("a", 1))).toBe("done");
     await store?.close();
+    way.close();
+  });
+});
+
+describe("a commit whose replica does not answer", () => {
+  it("is not believed to have landed before a replica has it", async () => {
+    const replicated = await startPostgres({ replicated: true });
+    onTestFinished(() => replicated.stop());
+    const place = await replicated.place();
+    const way = await cuttable(place);
+    const { journal } = await open(way.url);
+    await journal.commit(commitOf("a", 0));
+    await replicated.withoutReplica(async () => {
+      const lost = journal.commit(commitOf("a", 1));
+      const waits = `SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'WITH own%'`;
+      await expect.poll(() => replicated.sql(waits)).toHaveLength(1);
+      way.cut();
+      await expect(lost).rejects.toMatchObject({ name: "StoreFault", landed: "unknown" });
+      await expect(journal.load("a")).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
+    });
+    await expect.poll(() => journal.load("a").catch(() => null)).toMatchObject({ version: 2 });
+    expect(await journal.commit(commitOf("a", 2))).toBe("done");
+    await store?.close();
+    way.close();
+  });
+});
+
+describe("of nodes whose connections are lost", () => {
+  const about = { address: "http://here", version: "1" };
+  const locked = async (id: string) =>
+    (await server.sql(`SELECT is_locked(${LOCKS}, '${id}') locked`, url))[0]?.["locked"];
+
+  it("the first one that is back does not take the others for dead, unless they stay away", async () => {
+    const [way, other] = [await cuttable(), await cuttable()];
+    const one = await openPostgres({ url: way.url, member: true });
+    const two = await openPostgres({ url: other.url, member: true });
+    const [here, away] = [await one.nodes.join(about), await two.nodes.join(about)];
+    await server.sql("UPDATE node SET lease_until = lease_until + interval '1 hour'", url);
+    const isOld = "SELECT 1 WHERE clock_timestamp() > pg_postmaster_start_time() + interval '3 seconds'";
+    await expect.poll(() => server.sql(isOld)).toHaveLength(1);
+    expect(await one.nodes.reap()).toEqual([]);
+    other.close();
+    way.cut();
+    await expect.poll(async () => [await locked(here), await locked(away)]).toEqual([true, false]);
+    expect(await one.nodes.reap()).toEqual([]);
+    await expect.poll(() => one.nodes.reap()).toEqual([away]);
+    await one.close();
+    await two.close();
+    way.close();
+  });
+
+  it("one that is silent is given up, and its node has its lock again; a silent one can be closed", async () => {
+    const way = await cuttable();
+    store = await openPostgres({ url: way.url, member: true });
+    const id = await store.nodes.join(about);
+    const lock = `locktype = 'advisory' AND objid = (node_lock('${id}')::bigint & 4294967295)::oid`;
+    const holder = () => server.sql(`SELECT pid FROM pg_locks WHERE ${lock}`, url);
+    const before = await holder();
+    way.silence();
+    await expect
+      .poll(async () => (await holder()).filter(({ pid }) => pid !== before[0]?.["pid"]), { timeout: 30_000 })
+      .toHaveLength(1);
+    way.silence();
+    await store.close();
     way.close();
   });
 });

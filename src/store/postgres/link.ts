@@ -3,8 +3,12 @@
 // P1  No transaction waits for us: each write is one statement, and READ COMMITTED with locks in the order of keys is enough.
 // P2  A write whose answer was lost may still be at work in its backend. Before anything else is read or written here, that backend is
 //     ended and seen to be gone; what is read then is what landed.
+// P3  A backend that ends while its commit waits for a synchronous replica makes the commit visible, although a failover may still lose
+//     it. So after P2 another commit has to be answered first: the replica then has all that is before it in the log.
+import { Socket } from "node:net";
 import { Client, type ClientConfig, DatabaseError, Pool, types as pgTypes, type QueryResult, TypeOverrides } from "pg";
 import { ConfigError, codeOf, messageOf, StoreFault } from "../../core/errors.ts";
+import { backoff, onAbort, within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 
 export type PgRow = Record<string, unknown>;
@@ -21,7 +25,10 @@ const CONNECT_MS = 5_000;
 /** A connection is idle for so long: TCP asks for a sign of life. Gateways forget one that is silent for some minutes. */
 const PROBE_MS = 60_000;
 const READERS = 4;
+/** What a lost connection gets to end before whoever waits for that is refused. */
 const ENDING_MS = 5_000;
+const AGAIN_MS = { first: 20, most: 1_000 };
+const FAREWELL_MS = 1_000;
 
 const types = new TypeOverrides();
 types.setTypeParser(pgTypes.builtins.INT8, Number);
@@ -51,7 +58,7 @@ export function openLink(url: string) {
   pool.on("error", () => {}); // an idle one was lost; the next read takes another
   const suspects = new Set<Backend>();
   let settling: Promise<void> | null = null;
-  let closed = false;
+  const closing = new AbortController();
 
   const run = async (query: Query): Promise<PgRow[]> => {
     try {
@@ -61,38 +68,55 @@ export function openLink(url: string) {
     }
   };
 
-  async function settle(): Promise<void> {
-    const until = clock.monotonic() + ENDING_MS;
-    for (const suspect of suspects) {
-      const { pid, since } = suspect;
-      const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz`;
-      while ((await run({ text: end, values: [pid, since] })).length > 0) {
-        if (clock.monotonic() > until)
-          throw new StoreFault("no", `${where}: a lost connection does not end; try again`);
-        await clock.sleep(20);
-      }
-      suspects.delete(suspect);
-    }
-  }
-
   /** P2. */
   async function settled(): Promise<void> {
-    if (closed) throw new StoreFault("no", `${where} is closed`);
+    if (closing.signal.aborted) throw new StoreFault("no", `${where} is closed`);
     if (suspects.size === 0) return;
-    settling ??= settle().finally(() => {
+    settling ??= settle([...suspects]).finally(() => {
       settling = null;
     });
-    await settling;
+    const done = settling.then(() => true);
+    if (!(await within(clock, ENDING_MS, done, closing.signal)))
+      throw new StoreFault("no", `${where}: a lost connection does not end, or the replica does not answer; try again`);
+  }
+
+  async function settle(ended: readonly Backend[]): Promise<void> {
+    for (const backend of ended) await gone(backend);
+    await replicated();
+    for (const backend of ended) suspects.delete(backend);
+  }
+
+  async function gone({ pid, since }: Backend): Promise<void> {
+    const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz`;
+    for (let tries = 0; (await run({ text: end, values: [pid, since] })).length > 0; tries++)
+      await clock.sleep(backoff(tries, AGAIN_MS), closing.signal);
+  }
+
+  /** P3. */
+  async function replicated(): Promise<void> {
+    const connection = await connect();
+    const release = onAbort(closing.signal, () => void connection.end());
+    try {
+      await connection.query({ text: "UPDATE owner SET epoch = epoch" });
+    } catch (error) {
+      if (isLost(error)) suspects.add(connection.backend); // it would wait on, and each one after it too
+      throw faultOf(error, "no", where);
+    } finally {
+      release();
+      void connection.end();
+    }
   }
 
   /** `patient`: for questions that take as long as they take. */
   async function connect(patient = false): Promise<Connection> {
-    const client = new Client(settings);
+    const socket = new Socket();
+    const client = new Client({ ...settings, stream: () => socket });
     const { promise: lost, resolve } = Promise.withResolvers<void>();
     client.on("error", () => resolve());
     client.on("end", () => resolve());
     const end = async () => {
-      await client.end().catch(() => {});
+      await within(clock, FAREWELL_MS, client.end()).catch(() => {});
+      socket.destroy(); // a silent server does not
     };
     try {
       await client.connect();
@@ -143,7 +167,7 @@ export function openLink(url: string) {
       await Promise.all(Array.from({ length: READERS }, ask));
     },
     async close(): Promise<void> {
-      closed = true;
+      closing.abort("closed");
       await pool.end();
     },
   };

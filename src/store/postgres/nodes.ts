@@ -1,8 +1,8 @@
 // Nodes in PostgreSQL.
 //
 // * A lease is over by the clock of the server, never by that of a node.
-// * A node that died is seen sooner: the lock that it held is free, in two looks. Right after the server itself has started nobody
-//   holds a lock yet, and nobody is dead for that.
+// * A node that died is seen sooner: the lock that it held is free, in two looks, while we hold ours. This says nothing right after the
+//   server has started or our own connection was lost: the others may not be back yet.
 import { randomUUID } from "node:crypto";
 import type { NodeRow, Nodes } from "../../core/store.ts";
 import { clock } from "../../platform/clock.ts";
@@ -22,7 +22,7 @@ const FRESH_MS = 500;
 const BEAT = `UPDATE node SET lease_until = clock_timestamp() + ${LEASE} WHERE id = $1 RETURNING leaving`;
 const LOOK = "SELECT leaving FROM node WHERE id = $1";
 const DEAD = `SELECT id, lease_until < clock_timestamp() expired FROM node WHERE lease_until < clock_timestamp()
-  OR (clock_timestamp() > pg_postmaster_start_time() + interval '3 seconds' AND NOT is_locked(${LOCKS}, id))`;
+  OR (clock_timestamp() > pg_postmaster_start_time() + interval '3 seconds' AND (SELECT is_locked(${LOCKS}, $1)) AND NOT is_locked(${LOCKS}, id))`;
 const LIST = `SELECT id, address, version, leaving, (extract(epoch FROM lease_until) * 1000)::bigint lease_until,
   (SELECT count(*) FROM session WHERE active AND owner = node.id) sessions FROM node ORDER BY id`;
 const OWNER = "SELECT n.id, n.address FROM session s JOIN node n ON n.id = s.owner WHERE s.key = $1";
@@ -71,7 +71,7 @@ export function nodesPort({ read, write, warm, lanes }: Connections, presence: P
       await presence?.cease(id);
     },
     reap: async () => {
-      const dead = await read({ name: "dead", text: DEAD });
+      const dead = await read({ name: "dead", text: DEAD, values: [presence?.witness() ?? ""] });
       if (dead.length === 0) return [];
       if (dead.some((row) => row["expired"] === false)) await clock.sleep(BETWEEN_LOOKS_MS);
       return ids(await write({ text: `SELECT reap_nodes($1, ${LOCKS}) id`, values: [ids(dead)] }));

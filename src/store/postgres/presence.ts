@@ -12,6 +12,11 @@ import { LOCKS } from "./migrate.ts";
 /** How long the connection of a process that was killed a moment ago may still be there. */
 const GONE_MS = 3_000;
 const AGAIN_MS = 200;
+/** When the server is restarted, fails over, or is behind a proxy that is restarted, all nodes lose their connections at once. The first one
+ *  that is back must not take the others for dead. */
+const BACK_MS = 3_000;
+/** A connection may be dead without either side being told. TCP alone notices after a quarter of an hour. */
+const PING_MS = 5_000;
 
 export type Presence = Awaited<ReturnType<typeof openPresence>>;
 
@@ -20,7 +25,9 @@ export async function openPresence(link: Link, member: boolean) {
   const listeners = new Set<() => void>();
   const nodes = new Set<string>();
   let held = await connect();
+  let since = Number.NEGATIVE_INFINITY;
   void keep();
+  void ping();
 
   async function connect(): Promise<Connection> {
     const connection = await link.connect();
@@ -48,18 +55,33 @@ export async function openPresence(link: Link, member: boolean) {
     for (let lost = held.lost; !leaving.signal.aborted; ) {
       await lost;
       if (leaving.signal.aborted) return;
-      await connect().then(
-        (connection) => {
-          held = connection;
-          ({ lost } = connection);
-        },
-        () => clock.sleep(AGAIN_MS, leaving.signal), // whoever has the store now has joined it, and our next commit will hear of that
-      );
+      link.suspect(held.backend); // a server that has not noticed keeps its locks
+      await link
+        .settled()
+        .then(connect)
+        .then(
+          (connection) => {
+            held = connection;
+            since = clock.monotonic();
+            ({ lost } = connection);
+          },
+          () => clock.sleep(AGAIN_MS, leaving.signal), // whoever has the store now has joined it, and our next commit will hear of that
+        );
+    }
+  }
+
+  async function ping() {
+    while (!leaving.signal.aborted) {
+      await clock.sleep(PING_MS, leaving.signal);
+      const { query, end } = held;
+      if (!leaving.signal.aborted) await query({ text: "SELECT 1" }).catch(end);
     }
   }
 
   return {
     member,
+    /** Our node, if its connection is old enough that all who live have theirs too; else "". */
+    witness: (): string => (clock.monotonic() - since < BACK_MS ? "" : ([...nodes].at(-1) ?? "")),
     /** From now on this process is that node. */
     async become(id: string): Promise<void> {
       nodes.add(id);
