@@ -138,7 +138,8 @@ async function nodeFigures(): Promise<Figure[]> {
 async function onTwo<T>(measure: (cluster: TestCluster, llm: FakeLlm) => Promise<T>): Promise<T> {
   await using llm = await startFakeLlm();
   const { env } = llm;
-  const cluster = await startCluster(2, env, "gateway: {api_server: {max_concurrent_runs: 0}}\n", { synced: true });
+  const config = "gateway: {api_server: {max_concurrent_runs: 0}}\n";
+  const cluster = await startCluster(2, env, { config, server: { synced: true } });
   try {
     return await measure(cluster, llm);
   } finally {

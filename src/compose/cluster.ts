@@ -49,14 +49,19 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
   const about = { address: config.cluster.address ?? UNKNOWN, version };
 
   async function answers(address: string): Promise<boolean> {
+    const { Agent, request } = await import("undici"); // as for a call of that node, which so finds all of it loaded
+    // On a connection of its own: undici makes another one for what was aborted, and a call that takes it waits as long as that node is silent.
+    const dispatcher = new Agent();
     try {
-      const { request } = await import("undici"); // as for a call of that node, which so finds all of it loaded
-      const { statusCode, body } = await request(`${address}/health`, { signal: AbortSignal.timeout(ANSWER_MS) });
+      const signal = AbortSignal.timeout(ANSWER_MS);
+      const { statusCode, body } = await request(`${address}/health`, { dispatcher, signal });
       await body.dump();
       return statusCode === 200;
     } catch (error) {
       if (!silent.includes(address)) log("warn", "cluster.unreachable", { address, error: messageOf(error) });
       return false;
+    } finally {
+      await dispatcher.destroy();
     }
   }
 

@@ -29,15 +29,24 @@ export type TestCluster = {
   close(keep?: boolean): Promise<void>;
 };
 
+type ClusterOptions = {
+  config?: string;
+  server?: Parameters<typeof startPostgres>[0];
+  /** Where the others look for a node, if not where it listens. */
+  addresses?: readonly (string | undefined)[];
+};
+
 export async function startCluster(
   count: number,
   env: NodeJS.ProcessEnv,
-  config = "",
-  server: Parameters<typeof startPostgres>[0] = {},
+  { config = "", server = {}, addresses = [] }: ClusterOptions = {},
 ): Promise<TestCluster> {
   const postgres = await startPostgres(server);
   const store = await postgres.place();
-  const nodes = Array.from({ length: count }, () => makeNode({ ...env, HERMES_STORE_URL: store }, config));
+  const nodes = Array.from({ length: count }, (_, n) => {
+    const address = addresses[n] === undefined ? {} : { HERMES_CLUSTER_ADDRESS: addresses[n] };
+    return makeNode({ ...env, ...address, HERMES_STORE_URL: store }, config);
+  });
   const balancer = await startBalancer(() => nodes.flatMap(({ url }) => url || []));
   const cluster: TestCluster = {
     nodes,

@@ -42,12 +42,11 @@ export async function storm({ seconds, everyMs, pauseMs, people, seed, say }: St
   const talks = Array.from({ length: people }, (_, n): Talk => {
     return { chat: FIRST_CHAT + n, mode: "queue", said: [], stops: 0 };
   });
-  const cluster = await startCluster(
-    3,
-    envOf(llm, telegram, talks),
-    "approvals: {mode: off}\ngateway: {api_server: {max_concurrent_runs: 0}}\nagent: {restart_drain_timeout: 5}\n",
-    { replicated: true },
-  );
+  const cluster = await startCluster(3, envOf(llm, telegram, talks), {
+    config:
+      "approvals: {mode: off}\ngateway: {api_server: {max_concurrent_runs: 0}}\nagent: {restart_drain_timeout: 5}\n",
+    server: { replicated: true },
+  });
   const problems: string[] = [];
   try {
     await setModes(telegram, talks);

@@ -1,6 +1,7 @@
 // Three nodes on one PostgreSQL, as their users have them; then a short one of the storms that `npm run cluster-test` makes at length.
 import { createHmac } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
+import { type AddressInfo, createConnection, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient, type RunEvent } from "../../src/client/client.ts";
@@ -20,11 +21,9 @@ describe("any node", () => {
   let c: TestNode;
   beforeAll(async () => {
     llm = await startFakeLlm();
-    cluster = await startCluster(
-      3,
-      llm.env,
-      `approvals: {mode: off}\nterminal: {sandbox: off}\ngateway: {webhook: {secret: ${HOOK}}}\n`,
-    );
+    cluster = await startCluster(3, llm.env, {
+      config: `approvals: {mode: off}\nterminal: {sandbox: off}\ngateway: {webhook: {secret: ${HOOK}}}\n`,
+    });
     const [first, second, third] = cluster.nodes;
     if (!first || !second || !third) throw new Error("There are not three nodes.");
     [a, b, c] = [first, second, third];
@@ -205,7 +204,7 @@ describe("any node", () => {
 
 it("goes on with what is at work, on the same nodes, when PostgreSQL fails over to its replica", async () => {
   await using llm = await startFakeLlm();
-  const cluster = await startCluster(2, llm.env, "", { replicated: true });
+  const cluster = await startCluster(2, llm.env, { server: { replicated: true } });
   try {
     const clients = cluster.nodes.map(({ url }) => createClient({ url, key: KEY }));
     const runs = [];
@@ -229,6 +228,42 @@ it("goes on with what is at work, on the same nodes, when PostgreSQL fails over 
     }
   } finally {
     await cluster.close();
+  }
+}, 60_000);
+
+it("serves its own sessions and refuses by name those of a node that it does not reach, until it does", async () => {
+  await using llm = await startFakeLlm();
+  // It takes connections and says nothing, as behind a firewall; later it lets everything through.
+  let way: string | null = null;
+  const firewall = createServer((near) => {
+    if (way !== null) near.pipe(createConnection(Number(new URL(way).port), "127.0.0.1")).pipe(near);
+  });
+  await new Promise<void>((resolve) => firewall.listen(0, "127.0.0.1", resolve));
+  const { port } = firewall.address() as AddressInfo;
+  const cluster = await startCluster(2, llm.env, { addresses: [undefined, `http://127.0.0.1:${port}`] });
+  try {
+    const [a, b] = cluster.nodes;
+    if (!a || !b) throw new Error("There are not two nodes.");
+    const clientOf = ({ url }: TestNode) => createClient({ url, key: KEY });
+    llm.script({ text: "so far", fault: { silence: "text" } });
+    const { run_id: run } = await clientOf(b).start("x", { session_id: "far" });
+    await (await llm.nextRequest()).holding;
+    const health = async () => (await cluster.ask("GET", "/health", undefined, a.url))["peers_unreachable"];
+    await expect.poll(health, SOON).toBe(1);
+    llm.script({ text: "my own" });
+    const own = await clientOf(a).start("y", { session_id: "near" });
+    expect(await clientOf(a).wait(own.run_id)).toMatchObject({ output: "my own" });
+    expect(await cluster.ask("POST", `/v1/runs/${run}/stop`, {}, a.url)).toMatchObject({
+      http: 503,
+      error: { code: "store_unavailable", message: expect.stringContaining("does not answer") },
+    });
+    way = b.url;
+    await clientOf(a).stop(run);
+    expect(await clientOf(b).wait(run)).toMatchObject({ status: "cancelled" });
+    await expect.poll(health, SOON).toBe(0);
+  } finally {
+    await cluster.close();
+    firewall.close();
   }
 }, 60_000);
 
