@@ -30,7 +30,7 @@ type Asked = { token: string; kind: Kind; session: string; run: string; events: 
 const KINDS = ["plain", "plain", "tool", "question", "stop"] as const;
 type Kind = (typeof KINDS)[number];
 
-/** The most that anybody waits for an answer: a node that hangs is replaced after 5 s, PostgreSQL is away for one. */
+/** The most that anybody waits for an answer: a node that hangs is replaced after 5 s, PostgreSQL is away for as long. */
 const PATIENCE_MS = 120_000;
 /** What a sandbox needs to end with its node. */
 const DEATH_MS = 500;
@@ -103,7 +103,7 @@ async function disturb(
     await sleep(everyMs / 2 + (random() * everyMs) / 2);
     const deed = deeds[n % deeds.length] ?? "killed";
     counts[deed]++;
-    if (deed === "PostgreSQL restarted") await postgres.restart();
+    if (deed === "PostgreSQL restarted") await postgres.restart(() => sleep(random() * everyMs));
     else if (deed === "PostgreSQL failed over") await postgres.failOver();
     else {
       // One node is always left alone.
