@@ -99,12 +99,14 @@ export async function runGateway(options: {
   const drained = (running.cluster ? gateway.stopHearing() : unscheduled).then(() =>
     running.engine.drain(drainMs, turn ?? undefined),
   );
+  const leaving = Promise.all([drained, unscheduled]);
+  leaving.catch(() => {}); // awaited below
   await clock.sleep(0); // the deadline is a thread, which takes 5 ms to start: sessions are handed over before that
   const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
   service.stopping();
   // Of several nodes another one goes on with what is left, and nobody notices.
   if (!running.cluster) await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
-  const [{ left }] = await Promise.all([drained, unscheduled]);
+  const [{ left }] = await leaving;
   await running.close(0);
   if (left.length) console.error(`hermes: ${left.length} unfinished turn(s) continue after the next start`);
   cancelDeadline();
