@@ -109,7 +109,7 @@ async function startOwn(synced: boolean, replicated: boolean) {
     ...user,
   };
   const settings = [...SETTINGS, `fsync=${synced ? "on" : "off"}`];
-  if (replicated) settings.push("synchronous_standby_names=*", "wal_keep_size=1GB");
+  if (replicated) settings.push("wal_keep_size=1GB", "wal_retrieve_retry_interval=100ms");
   let made = 0;
 
   function server() {
@@ -158,11 +158,14 @@ async function startOwn(synced: boolean, replicated: boolean) {
       spawnSync("cp", ["-R", one.data, copy.data], { ...how, env: process.env }); // files that vanish meanwhile are not needed
       const { rows } = await client.query<{ labelfile: string }>("SELECT labelfile FROM pg_backup_stop(false)");
       rmSync(join(copy.data, "postmaster.pid"), { force: true });
-      writeFileSync(join(copy.data, "backup_label"), rows[0]?.labelfile ?? "");
-      give(join(copy.data, "backup_label"));
-      writeFileSync(join(copy.data, "standby.signal"), "");
-      give(join(copy.data, "standby.signal"));
+      const files = { backup_label: rows[0]?.labelfile ?? "", "standby.signal": "", "postgresql.auto.conf": "" };
+      for (const [name, text] of Object.entries(files)) {
+        writeFileSync(join(copy.data, name), text);
+        give(join(copy.data, name));
+      }
       await copy.begin(follows(one));
+      await client.query("ALTER SYSTEM SET synchronous_standby_names = '*'"); // a primary without a replica waits for none
+      await client.query("SELECT pg_reload_conf()");
       const streams = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
       await until(async () => (await client.query(streams)).rows.length > 0);
     });
