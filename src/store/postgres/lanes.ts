@@ -65,6 +65,8 @@ function createLane(link: Link) {
   let waiting: LaneTask[] = [];
   let working: Promise<void> | null = null;
   let connection: Connection | null = null;
+  /** The last commits went as a group, so the next ones may. */
+  let together = false;
 
   function wake() {
     working ??= work().finally(() => {
@@ -83,7 +85,7 @@ function createLane(link: Link) {
   /** Sessions that were answered together commit again together: sent at once, the first of them went alone (5 commits in a group of 200
    *  sessions, now 40). */
   async function nextTask(): Promise<LaneTask | undefined> {
-    await new Promise(setImmediate);
+    if (together) await new Promise(setImmediate);
     return waiting.shift();
   }
 
@@ -105,7 +107,8 @@ function createLane(link: Link) {
   }
 
   async function commit(group: CommitTask[]): Promise<void> {
-    if (group.length > 1) {
+    together = group.length > 1;
+    if (together) {
       try {
         if ((await verdictOf(group)) === "done") return group.forEach(({ resolve }) => resolve("done"));
       } catch (error) {

@@ -71,13 +71,18 @@ export function openLink(url: string) {
   /** P2. */
   async function settled(): Promise<void> {
     if (closing.signal.aborted) throw new StoreFault("no", `${where} is closed`);
-    if (suspects.size === 0) return;
-    settling ??= settle([...suspects]).finally(() => {
-      settling = null;
-    });
-    const done = settling.then(() => true);
-    if (!(await within(clock, ENDING_MS, done, closing.signal)))
-      throw new StoreFault("no", `${where}: a lost connection does not end, or the replica does not answer; try again`);
+    const until = clock.monotonic() + ENDING_MS;
+    while (suspects.size > 0) {
+      settling ??= settle([...suspects]).finally(() => {
+        settling = null;
+      });
+      const done = settling.then(() => true); // not of those that came since
+      if (!(await within(clock, until - clock.monotonic(), done, closing.signal)))
+        throw new StoreFault(
+          "no",
+          `${where}: a lost connection does not end, or the replica does not answer; try again`,
+        );
+    }
   }
 
   async function settle(ended: readonly Backend[]): Promise<void> {
