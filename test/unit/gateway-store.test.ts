@@ -43,6 +43,13 @@ function illness(op: Op, prefix: string) {
   return { failing, between };
 }
 
+const cutWhile =
+  (isCut: () => boolean) =>
+  <Port extends object>(port: Port): Port =>
+    new Proxy(port, {
+      get: (target, name) => (isCut() ? () => Promise.reject(new StoreFault("no", "cut")) : Reflect.get(target, name)),
+    });
+
 /** A turn that has asked for an approval while the store was ill. */
 async function asking(op: Op, prefix: string) {
   const { failing, between } = illness(op, prefix);
@@ -172,10 +179,7 @@ it("a turn that comes back to its node is looked up: another node may have sent 
   const clock = handClock();
   const disk = createMemoryStore({ shared: true, now: clock.monotonic });
   let isCut = false;
-  const cuttable = <Port extends object>(port: Port): Port =>
-    new Proxy(port, {
-      get: (target, name) => (isCut ? () => Promise.reject(new StoreFault("no", "cut")) : Reflect.get(target, name)),
-    });
+  const cuttable = cutWhile(() => isCut);
   const between = ({ journal, nodes, ...store }: Store): Store => ({
     ...store,
     journal: cuttable(journal),
@@ -237,6 +241,41 @@ it("a message that has become the answer stays when its node is lost before it c
   await clock.pass(9_000);
   expect(disk.journal.load(ANNAS)?.state.turn).toBeNull();
   expect(heir.chat.texts()).toEqual(["The answer."]);
+});
+
+it("a message that could not be noted goes when another node has sent the answer", async () => {
+  const clock = handClock();
+  const disk = createMemoryStore({ shared: true, now: clock.monotonic });
+  let isCut = false;
+  const cuttable = cutWhile(() => isCut);
+  const between = ({ journal, nodes, notes, ...store }: Store): Store => ({
+    ...store,
+    journal: cuttable(journal),
+    nodes: cuttable(nodes),
+    notes: cuttable(notes),
+  });
+  const here = await bootGateway({ clock, disk, between, node: { address: "http://here", version: "1" } });
+  await here.chat.say("work");
+  const call = await here.model.next();
+  isCut = true;
+  call.say("The answer.");
+  await clock.pass(3_000);
+  expect(here.chat.texts()).toEqual(["The answer."]);
+  const model = scriptedModel();
+  const sent: string[] = [];
+  const channel: Channel = {
+    send: async ({ text }) => {
+      sent.push(text);
+      return "sent";
+    },
+  };
+  await bootEngine({ clock, disk, model, channel, node: { address: "http://there", version: "1" } });
+  const taken = model.next();
+  await clock.pass(8_000);
+  isCut = false;
+  (await taken).answer("The answer.");
+  await clock.pass(5_000);
+  expect([sent, here.chat.texts()]).toEqual([["The answer."], []]);
 });
 
 it("a question that another node has left is over with the next turn here", async () => {

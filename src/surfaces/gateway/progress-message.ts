@@ -65,9 +65,19 @@ export function createView(options: ViewOptions & ViewedTurn) {
   }
 
   async function note(sent: string): Promise<void> {
-    if (!noted) await notes.set(liveName(turn), { message: sent, ...(node !== undefined && { node }) });
+    if (!noted) await notes.set(liveName(turn), noteOf(sent));
     noted = true;
   }
+  const noteOf = (sent: string) => ({ message: sent, ...(node !== undefined && { node }) });
+
+  const isNoted = (sent: string): Promise<boolean> =>
+    note(sent).then(
+      () => true,
+      (error: unknown) => {
+        log("warn", "view.unnoted", { turn, error: messageOf(error) });
+        return false;
+      },
+    );
 
   /** Shows what there is, as often as the platform allows. Never rejects. */
   async function pump(): Promise<void> {
@@ -110,10 +120,11 @@ export function createView(options: ViewOptions & ViewedTurn) {
     const inTime = after(clock, LATE_MS, () => cut.abort("late"));
     await pumping;
     inTime();
-    if (message === null || left) return;
-    if (!cut.signal.aborted) return note(message);
-    // What was cut may still arrive there: the answer goes elsewhere.
-    await notes.set(liveName(turn), undefined);
+    if (message === null) return;
+    if (!left && !cut.signal.aborted && (await isNoted(message))) return;
+    // What was cut may still arrive there, and no other node may know of it: the answer goes elsewhere.
+    cut.abort("elsewhere");
+    if (noted) await notes.swap(liveName(turn), noteOf(message), undefined); // another node may have one of its own
     void chat.remove(place, message, new AbortController().signal).catch(() => {});
   }
 

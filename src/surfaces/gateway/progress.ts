@@ -114,6 +114,8 @@ export function createShow(options: Options) {
       if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
       if (outcome === "cut off" && !(await view.end(CUT_OFF)))
         void tell.say(chat, place, { text: CUT_OFF }, `cut.${turn}`);
+      // Where the answer is sent from here, the view is over before that.
+      if (outcome === "completed" || outcome === "failed") view.leave();
     } catch (error) {
       if (error instanceof Elsewhere) view.leave();
       throw error;
